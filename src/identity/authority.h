@@ -29,6 +29,7 @@ struct AuthorityOptions {
   // Names of users. Root and the controller's own user are admins.
   std::vector<std::string> operators{};
   std::vector<std::string> admins{};
+  std::vector<std::string> nodes{};    // that may join; empty: any
   std::optional<std::string> munge{};  // munged's socket, empty: its usual one; none: no munge
   Duration token_life = std::chrono::minutes(10);
   Duration certificate_life = std::chrono::hours(24 * 30);
@@ -90,6 +91,7 @@ class Authority {
   [[nodiscard]] std::string Signed(v1::Caller caller, const std::string& login = {}) const;
   [[nodiscard]] bool HasLogin(const v1::TokenClaims& claims) const;
   [[nodiscard]] Status OpenCertificates();
+  void AddOwn(v1::IdentityBook& book) const;
   // All below: with mutex_ held.
   [[nodiscard]] Result<v1::CertificateReply> CertifyNode(const std::string& node,
                                                          const std::string& request);

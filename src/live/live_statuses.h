@@ -51,6 +51,9 @@ class LiveStatuses {
   [[nodiscard]] std::string WhyNotServed(JobId job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
+  [[nodiscard]] std::vector<std::string> NodesOf(const LiveAttempt& attempt,
+                                                 bool only_silent) const;
+  [[nodiscard]] std::string WhoHasNotLeft(const LiveAttempt& attempt) const;
   [[nodiscard]] std::string WhatItFetches(JobId job) const;
   [[nodiscard]] std::string WhyNoProgress(JobId job) const;
   [[nodiscard]] std::string WhyNotGone(JobId job) const;

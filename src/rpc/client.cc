@@ -164,8 +164,11 @@ class Client final : public ClusterClient {
 
   // Has a connection and what proves who the caller is.
   [[nodiscard]] Status Reach() {
-    if (stub_ == nullptr) {
+    // Before its token is too old, which the controller would write down as a refusal.
+    constexpr std::chrono::minutes kFresh(8);
+    if (stub_ == nullptr || steady_clock::now() - reached_ > kFresh) {
       ASSIGN_OR_RETURN(route_, FindRoute(address_, options_));
+      reached_ = steady_clock::now();
       stub_ = v1::Cluster::NewStub(NewChannel(route_));
     }
     return {};
@@ -210,6 +213,7 @@ class Client final : public ClusterClient {
   const RouteOptions options_;
   std::minstd_rand random_{std::random_device{}()};
   Route route_;
+  steady_clock::time_point reached_{};
   std::unique_ptr<v1::Cluster::Stub> stub_;  // none: not connected
 };
 

@@ -11,6 +11,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "identity/authority.h"
+#include "identity/door.h"
 #include "identity/secret_file.h"
 #include "io/file.h"
 #include "rpc/channel.h"
@@ -303,6 +304,23 @@ TEST_F(TlsTest, ACertificateThatTheBookDoesNotKnowIsNone) {
                               .life_s = 3600}),
                    "n0"),
             grpc::StatusCode::UNAUTHENTICATED);
+}
+
+// As users of the controller's machine do where it listens at an address that others reach.
+TEST_F(TlsTest, AnAddressOfThisMachineIsServedByTheLocalSocket) {
+  auto started = StartServer({.listen = "0.0.0.0:0", .authority = authority_.get()}, inbox_);
+  ASSERT_TRUE(started.ok()) << started.error().message;
+  server_ = std::move(started).value();
+  inbox_.Serve(server_.get());
+  const std::string port = std::to_string(server_->port());
+  const auto door = identity::Door::Open(identity::DoorName(server_->port()), [this](uid_t uid) {
+    return authority_->LocalAnswer(uid, true);
+  });
+  ASSERT_TRUE(door.ok()) << door.error().message;
+  const Result<Route> route = FindRoute("0.0.0.0:" + port, {});
+  ASSERT_TRUE(route.ok()) << route.error().message;
+  EXPECT_EQ(Ask(route.value()), grpc::StatusCode::OK);
+  EXPECT_FALSE(FindRoute("203.0.113.7:" + port, {}).ok()) << "of another machine";
 }
 
 TEST_F(TlsTest, ANodeRenewsItsCertificateAndBothAreGoodUntilTheirEnd) {

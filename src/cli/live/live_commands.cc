@@ -264,12 +264,13 @@ struct ControllerCommand {
   bool check = false;
 };
 
-// A large cluster has many connections. What the hard limit allows is the operator's to say.
-void UseAllDescriptors() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+// Each agent has a connection, and each command: as many as the system lets this process have.
+void RaiseOpenFiles() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
 }
 
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
@@ -277,7 +278,7 @@ Status RunControllerCommand(ControllerCommand command, const std::vector<std::st
   if (command.check) {
     return SayWhetherGood(daemon::CheckController(command.options));
   }
-  UseAllDescriptors();
+  RaiseOpenFiles();
   daemon::Mailbox mailbox;
   const StopSignals signals({&mailbox});
   return daemon::RunController(command.options, mailbox, [&command](int port) {
