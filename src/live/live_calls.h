@@ -64,6 +64,7 @@ class LiveCalls {
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
+  [[nodiscard]] std::string StateAndReasonOf(JobId job) const;
   [[nodiscard]] std::string WhyNotAwaited(const std::string& dependency, std::size_t before) const;
   void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
@@ -87,7 +88,11 @@ class LiveCalls {
   std::size_t known_jobs_ = 0;  // those of earlier batches
   Answers answers_;
   std::map<JobId, std::vector<std::uint64_t>> verdict_calls_;
-  std::map<std::uint64_t, NodeId> log_calls_;
+  struct LogCall {
+    NodeId node{};
+    JobId job{};
+  };
+  std::map<std::uint64_t, LogCall> log_calls_;
 };
 
 }  // namespace trainyard::live

@@ -2,47 +2,17 @@
 // A job's reports, from the wire to another decision.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "base/catalog_lookup.h"
-#include "live/controller.h"
-#include "loader/measured_loader.h"
-#include "policies/policies.h"
 #include "profile/execution_model.h"
-#include "support/memory_store.h"
+#include "support/measured_cluster.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::live {
 namespace {
 
 using std::chrono::seconds;
-
-class Heard final : public LiveOutput {
- public:
-  void Reply(std::uint64_t /*call*/, v1::ClientReply reply) override { last = std::move(reply); }
-  void Send(std::uint64_t /*connection*/, v1::ControllerMessage message) override {
-    if (message.has_start()) {
-      starts.push_back(message.start());
-    }
-    if (message.has_tune()) {
-      tunes.push_back(message.tune());
-    }
-    if (message.has_stop()) {
-      stops.push_back(message.stop());
-    }
-  }
-  void Close(std::uint64_t /*connection*/) override {}
-
-  v1::ClientReply last;
-  std::vector<v1::StartAttempt> starts;
-  std::vector<v1::StopAttempt> stops;
-  std::vector<v1::TuneAttempt> tunes;
-};
 
 // Two GPUs for each job that they make 1.5 times as fast, otherwise one; the same at every
 // decision.
@@ -71,142 +41,11 @@ class WorthIt final : public Policy {
   }
 };
 
-class Everyone final : public Admission {
- public:
-  [[nodiscard]] std::string_view name() const override { return "all"; }
-  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot,
-                                           Memory* /*memory*/) const override {
-    std::vector<Verdict> verdicts;
-    for (const JobId job : snapshot.unjudged) {
-      verdicts.push_back({.job = job});
-    }
-    return verdicts;
-  }
-};
-
-class MeasuredTest : public testing::Test {
+class MeasuredTest : public MeasuredCluster {
  protected:
-  MeasuredTest() { Open(); }
-
-  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Store& store,
-                                                              LiveOutput& output) {
-    const Cluster cluster{
-        .name = "c",
-        .nodes = {{.name = "a", .gpus = 8, .gpu_type = "A100", .capacity = {.milli_cpus = 12000}}}};
-    profile::OverheadTable costs;
-    costs.fallback = {
-        .start = seconds(1), .restart = seconds(1), .resize = seconds(1), .migrate = seconds(1)};
-    return Controller::Open({.engine = {.cluster = cluster,
-                                        .bundle = {.policy = chosen_, .admission = &everyone_},
-                                        .rates = rates_.get(),
-                                        .overheads = profile::OverheadModel(costs),
-                                        .measured = known_,
-                                        .corrector = corrector_},
-                             .live = {.policy = std::string(chosen_->name()),
-                                      .epoch = 1,
-                                      .policy_traits = chosen_->traits(),
-                                      .bind = bind_},
-                             .profiles = &table_,
-                             .snapshots = snapshots_},
-                            store, output, now_);
-  }
-  // From the last snapshot, and as from the whole journal.
-  void Open() {
-    controller_.reset();
-    Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, heard_);
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
-    controller_ = std::move(opened).value();
-    MemoryStore whole = store_;
-    whole.DropSnapshots();
-    Heard nothing;
-    const Result<std::unique_ptr<Controller>> replayed = TryToOpen(whole, nothing);
-    ASSERT_TRUE(replayed.ok()) << replayed.error().message;
-    EXPECT_EQ(replayed.value()->digest(), controller_->digest());
-    EXPECT_EQ(replayed.value()->StateDigest(), controller_->StateDigest());
-    Step();
-  }
-  void Step(Duration later = Duration{0}) {
-    now_ += later;
-    const Status status = controller_->Step(now_);
-    ASSERT_TRUE(status.ok()) << status.error().message;
-  }
-  void Hello(const std::vector<v1::AttemptReport>& attempts = {}) {
-    v1::AgentMessage message;
-    v1::Hello& hello = *message.mutable_hello();
-    hello.set_protocol(1);
-    hello.set_node("a");
-    hello.set_address("a.example");
-    hello.set_gpus(8);
-    hello.set_gpu_type("A100");
-    hello.set_start("first");
-    for (const v1::AttemptReport& report : attempts) {
-      *hello.add_attempts() = report;
-    }
-    controller_->world().OnAgent(++connection_, message);
-    Step();
-  }
-  std::uint64_t Submit(const std::string& model = "m") {
-    v1::ClientRequest request;
-    v1::JobRequest& job = *request.mutable_submit()->mutable_job();
-    job.set_gpus(1);
-    job.set_model(model);
-    job.set_batch_size(32);
-    job.set_iterations(1e6);
-    job.mutable_launch()->add_command("train");
-    controller_->world().OnCall(1, request);
-    Step();
-    EXPECT_TRUE(heard_.last.has_submit()) << heard_.last.error().message();
-    return heard_.last.submit().job();
-  }
-  static v1::AttemptReport Report(std::uint64_t job, std::uint32_t attempt) {
-    v1::AttemptReport report;
-    report.mutable_id()->set_job(job);
-    report.mutable_id()->set_attempt(attempt);
-    report.set_state(v1::AttemptReport::RUNNING);
-    return report;
-  }
-  void Tell(const v1::AttemptReport& report) {
-    v1::AgentMessage message;
-    *message.mutable_attempt() = report;
-    controller_->world().OnAgent(connection_, message);
-    Step();
-  }
-  // The workers begin to advance `after` the grant and go on so for a while.
-  void Advance(std::uint64_t job, std::uint32_t attempt, Duration after, double rate,
-               double iterations_before = 0) {
-    v1::AttemptReport report = Report(job, attempt);
-    Step(after);
-    Tell(report);
-    report.set_first_progress_s(1 / rate);
-    for (int second = 1; second <= 40; ++second) {
-      Step(seconds(1));
-      report.set_progress_s(second);
-      report.set_iterations(iterations_before + rate * second);
-      Tell(report);
-    }
-  }
-  void End(std::uint64_t job, std::uint32_t attempt) {
-    v1::AttemptReport report = Report(job, attempt);
-    report.set_state(v1::AttemptReport::EXITED);
-    report.set_finished(true);
-    Tell(report);
-  }
-  v1::ProfilesReply Profiles() {
-    v1::ClientRequest request;
-    request.mutable_profiles();
-    controller_->world().OnCall(2, request);
-    Step();
-    return heard_.last.profiles();
-  }
-  // The median; 0: none.
-  double Measured(const std::string& measure, int gpus) {
-    const v1::ProfilesReply profiles = Profiles();
-    for (const v1::MeasuredSamples& row : profiles.measured()) {
-      if (row.measure() == measure && row.gpus() == gpus) {
-        return row.median();
-      }
-    }
-    return 0;
+  MeasuredTest() {
+    parts_ = {.policy = &policy_, .rates = rates_.get(), .profiles = &table_};
+    Open();
   }
 
   ScratchFolder scratch_;
@@ -218,17 +57,6 @@ class MeasuredTest : public testing::Test {
           .value();
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(&table_);
   WorthIt policy_;
-  const Policy* chosen_ = &policy_;
-  profile::Corrector corrector_;
-  std::function<Status(JobSpec&)> bind_;
-  Everyone everyone_;
-  std::optional<profile::MeasuredBook> known_ = profile::MeasuredBook();
-  SnapshotRules snapshots_{.entries = 7};
-  MemoryStore store_;
-  Heard heard_;
-  TimePoint now_{};
-  std::unique_ptr<Controller> controller_;
-  std::uint64_t connection_ = 0;
 };
 
 TEST_F(MeasuredTest, RateAndCostOfAJobAreMeasured) {
@@ -364,102 +192,6 @@ TEST_F(MeasuredTest, HowLongAStopTookIsMeasured) {
   Tell(report);
   Step();
   EXPECT_EQ(Measured("stop_s", 1), 4);
-}
-
-// Policy torchloader on 12 cores: a GPU takes 640 images a second, and a worker loads 50 as stated,
-// so that one job wants 13 workers.
-class MeasuredLoaderTest : public MeasuredTest {
- protected:
-  MeasuredLoaderTest() {
-    chosen_ = torchloader_.policy.get();
-    corrector_ = loader::RefinedBy(profiles_, loader::WorkersFrom::kGrant);
-    rates_ = loader::MakeLoaderModel(profiles_, loader::WorkersFrom::kGrant);
-    bind_ = [](JobSpec& job) {
-      job.profile_row = 0;
-      return Status();
-    };
-    store_ = {};
-    Open();
-    Hello();
-  }
-
-  // Of the job, as its agent was told last.
-  int WorkersOf(std::uint64_t job) {
-    int workers = -1;
-    for (const v1::StartAttempt& start : heard_.starts) {
-      workers = start.id().job() == job ? start.share().loader_workers() : workers;
-    }
-    for (const v1::TuneAttempt& tune : heard_.tunes) {
-      workers = tune.id().job() == job ? tune.share().loader_workers() : workers;
-    }
-    return workers;
-  }
-  // For five minutes, with workers that load so many images a second each.
-  void Train(std::uint64_t job, double of_a_worker, bool says_how_it_waits = true) {
-    constexpr double kGpu = 640;
-    const double images = std::min(kGpu, of_a_worker * WorkersOf(job));
-    v1::AttemptReport report = Report(job, 1);
-    Tell(report);
-    report.set_first_progress_s(1);
-    for (int second = 1; second <= 300; ++second) {
-      Step(seconds(1));
-      report.set_progress_s(second);
-      report.set_iterations(images / 32 * second);
-      report.clear_metrics();
-      if (says_how_it_waits) {
-        v1::Metric& waits = *report.add_metrics();
-        waits.set_name("loading_share");
-        waits.set_value(1 - images / kGpu);
-      }
-      Tell(report);
-    }
-  }
-
-  const loader::LoaderProfiles profiles_ = loader::LoaderProfiles::Of(
-      {{.name = "m"}, {.name = "other"}}, {.gpu = {.base = 0.05}, .loader = {.per_worker = 0.02}});
-  const Components torchloader_ =
-      base::MakeFrom(policies::Policies(), ComponentKind::kPolicy, {.name = "torchloader"},
-                     {.read_samples = {}, .loader = &profiles_})
-          .value();
-};
-
-TEST_F(MeasuredLoaderTest, ThePolicyDividesByWhatWorkersHaveDelivered) {
-  Submit("m");
-  Submit("other");
-  const int stated = WorkersOf(1);
-  ASSERT_GT(stated, 4);
-  ASSERT_GT(WorkersOf(2), 0);
-  Train(1, 10);
-  EXPECT_EQ(WorkersOf(1), stated) << "a measurement alone is no cause to decide";
-  EXPECT_NEAR(Measured("loader_s", stated), 0.1 / stated, 1e-9);
-  EXPECT_NEAR(Measured("rate", 1), 20, 1e-9) << "as with data enough";
-  const std::uint64_t third = Submit("other");
-  EXPECT_EQ(WorkersOf(1), 1);
-  EXPECT_EQ(WorkersOf(1) + WorkersOf(2) + WorkersOf(third), 12);
-  Open();  // from the snapshot and from the journal it decides the same
-  EXPECT_NEAR(Measured("loader_s", stated), 0.1 / stated, 1e-9);
-}
-
-TEST_F(MeasuredLoaderTest, WhatIsStatedIsBesideWhatIsMeasured) {
-  Submit("m");
-  Train(1, 10);
-  std::map<std::string, double> stated;
-  const v1::ProfilesReply profiles = Profiles();
-  for (const v1::MeasuredSamples& row : profiles.measured()) {
-    stated[row.measure()] = row.stated();
-  }
-  EXPECT_NEAR(stated["rate"], 20, 1e-9);
-  EXPECT_NEAR(stated["loader_s"], 0.02 / 12, 1e-9);
-}
-
-TEST_F(MeasuredLoaderTest, JobsThatDoNotWaitOrDoNotSaySoTellNothingOfTheirLoader) {
-  Submit("m");
-  Submit("other");
-  Train(1, 1000);
-  Train(2, 10, false);
-  for (int workers = 0; workers <= 12; ++workers) {
-    EXPECT_EQ(Measured("loader_s", workers), 0);
-  }
 }
 
 }  // namespace
