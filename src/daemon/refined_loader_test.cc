@@ -9,7 +9,7 @@
 
 #include "catalog/catalog.h"
 #include "loader/measured_loader.h"
-#include "support/measured_cluster.h"
+#include "support/measured_controller.h"
 
 namespace trainyard::daemon {
 namespace {
@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 // Policy torchloader on 12 cores: a GPU takes 640 images a second, and a worker loads 50 as stated,
 // so that one job wants 13 workers.
-class RefinedLoaderTest : public MeasuredCluster {
+class RefinedLoaderTest : public live::MeasuredController {
  protected:
   RefinedLoaderTest() {
     parts_ = {.policy = torchloader_.policy.get(),
@@ -35,10 +35,11 @@ class RefinedLoaderTest : public MeasuredCluster {
   // Of the job, as its agent was told last.
   int WorkersOf(std::uint64_t job) {
     int workers = -1;
-    for (const v1::StartAttempt& start : heard_.starts) {
+    for (const v1::StartAttempt& start : Starts()) {
       workers = start.id().job() == job ? start.share().loader_workers() : workers;
     }
-    for (const v1::TuneAttempt& tune : heard_.tunes) {
+    for (const v1::TuneAttempt& tune :
+         Told(&v1::ControllerMessage::has_tune, &v1::ControllerMessage::tune)) {
       workers = tune.id().job() == job ? tune.share().loader_workers() : workers;
     }
     return workers;
@@ -47,8 +48,8 @@ class RefinedLoaderTest : public MeasuredCluster {
   void Train(std::uint64_t job, double of_a_worker, bool says_how_it_waits = true) {
     constexpr double kGpu = 640;
     const double images = std::min(kGpu, of_a_worker * WorkersOf(job));
-    v1::AttemptReport report = Report(job, 1);
-    Tell(report);
+    v1::AttemptReport report = Running(job, 1);
+    Tell(connection_, report);
     report.set_first_progress_s(1);
     for (int second = 1; second <= 300; ++second) {
       Step(seconds(1));
@@ -60,7 +61,7 @@ class RefinedLoaderTest : public MeasuredCluster {
         waits.set_name("loading_share");
         waits.set_value(1 - images / kGpu);
       }
-      Tell(report);
+      Tell(connection_, report);
     }
   }
 

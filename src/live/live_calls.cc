@@ -135,6 +135,25 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
   return {};
 }
 
+// Why no agent that is there can run the job's container; empty: one can, or none is there.
+std::string LiveCalls::WhyNotContained(const v1::JobRequest& job) const {
+  bool is_there = false;
+  for (std::size_t i = 0; job.launch().has_container() && i < state_.leases.size(); ++i) {
+    const LiveNode& node = state_.leases[NodeAt(i)];
+    if (node.connection && state_.leases.Accepts(job, NodeAt(i))) {
+      is_there = true;
+      if (!node.hello.isolates()) {
+        return {};
+      }
+    }
+  }
+  return is_there ? "it names the container image '" + job.launch().container().image() +
+                        "', and all nodes that it may run on start jobs by trainyard-launcher, "
+                        "which gives them no further rights (no_new_privs), without which podman "
+                        "starts nothing; expected no --container-image"
+                  : "";
+}
+
 // The job as the engine gets it, or why it cannot be taken.
 std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job) const {
   Result<model::JobDraft> draft = DraftOf(job, state_.now, state_.cluster);
@@ -156,8 +175,10 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
                                               "' for this one; expected the same, or another name");
     }
   }
-  if (std::string why = WhyNotAwaited(draft.value().traits.dependency, state_.jobs.size());
-      !why.empty()) {
+  if (std::string why = WhyNotContained(job); !why.empty()) {
+    return ErrorOf(kFailedPrecondition, std::move(why));
+  }
+  if (std::string why = WhyNotAwaited(job, state_.jobs.size()); !why.empty()) {
     return ErrorOf(kFailedPrecondition, std::move(why));
   }
   JobSpec spec = std::move(draft).value().Take();
@@ -403,7 +424,7 @@ std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, const v1::ClientReq
 
 void LiveCalls::NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note) {
   if (from.has_caller()) {
-    note.text = std::string(what) + " by " + ChangerText(from);
+    note.text = std::string(what) + " by " + ChangerText(from) + note.text;
     add_(note.ToEvent(state_.now));
   }
 }
@@ -445,11 +466,17 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ClientRequest& from) {
 }
 
 void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
+  constexpr std::size_t kMostReason = 200;
   const v1::DrainRequest& request = from.drain();
   if (!MayDrain(from)) {
     return Refuse(
         call, kPermissionDenied,
         CallerText(from) + " may not drain or undrain nodes; expected an operator or an admin");
+  }
+  if (request.reason().size() > kMostReason) {
+    return Refuse(call, kInvalidArgument,
+                  "the reason has " + std::to_string(request.reason().size()) +
+                      " bytes; expected at most " + std::to_string(kMostReason));
   }
   const std::optional<NodeId> id = state_.leases.Named(request.node());
   if (!id) {
@@ -460,7 +487,11 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
   if (request.drain() != node.drained || (!request.drain() && state_.failures.HasRecord(*id))) {
     const model::EventKind kind =
         request.drain() ? model::EventKind::kNodeDrained : model::EventKind::kNodeUndrained;
-    NoteChange(from, request.drain() ? "drained" : "undrained", {.of_node = true, .node = *id});
+    NoteChange(from, request.drain() ? "drained" : "undrained",
+               {.of_node = true,
+                .node = *id,
+                .text = " at " + TimeText(state_.options.UnixSeconds(state_.now)) +
+                        (request.reason().empty() ? "" : ": " + request.reason())});
     add_({.kind = kind, .at = state_.now, .node = *id});
     if (!request.drain() && node.connection && !node.available) {
       add_({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = *id});

@@ -65,7 +65,10 @@ class LiveCalls {
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
   [[nodiscard]] std::string StateAndReasonOf(JobId job) const;
-  [[nodiscard]] std::string WhyNotAwaited(const std::string& dependency, std::size_t before) const;
+  [[nodiscard]] std::string WhyNotContained(const v1::JobRequest& job) const;
+  // Why the job cannot wait for those that it names, which must be among the first `before` and
+  // such as its owner may see; empty: it can.
+  [[nodiscard]] std::string WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const;
   void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, const v1::ClientRequest& from,
@@ -73,7 +76,7 @@ class LiveCalls {
   // To change one that has not ended.
   [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, const v1::ClientRequest& from,
                                               std::uint64_t number, std::string_view to);
-  // Who makes a change, for the journal.
+  // Who makes a change, for the journal; the note's text comes behind that.
   void NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note);
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;

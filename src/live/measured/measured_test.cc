@@ -6,7 +6,7 @@
 #include <string>
 
 #include "profile/execution_model.h"
-#include "support/measured_cluster.h"
+#include "support/measured_controller.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::live {
@@ -41,11 +41,29 @@ class WorthIt final : public Policy {
   }
 };
 
-class MeasuredTest : public MeasuredCluster {
+class MeasuredTest : public MeasuredController {
  protected:
   MeasuredTest() {
     parts_ = {.policy = &policy_, .rates = rates_.get(), .profiles = &table_};
     Open();
+  }
+
+  // The workers begin to advance `after` the grant and go on so for a while.
+  void Advance(std::uint64_t job, std::uint32_t attempt, Duration after, double rate,
+               double iterations_before = 0) {
+    v1::AttemptReport report = Running(job, attempt);
+    Step(after);
+    Tell(connection_, report);
+    report.set_first_progress_s(1 / rate);
+    for (int second = 1; second <= 40; ++second) {
+      Step(seconds(1));
+      report.set_progress_s(second);
+      report.set_iterations(iterations_before + rate * second);
+      Tell(connection_, report);
+    }
+  }
+  void End(std::uint64_t job, std::uint32_t attempt) {
+    Tell(connection_, Report(job, attempt, v1::AttemptReport::EXITED));
   }
 
   ScratchFolder scratch_;
@@ -93,23 +111,23 @@ TEST_F(MeasuredTest, APolicyDecidesByWhatHasBeenMeasured) {
   Hello();
   for (std::uint64_t job = 1; job <= 3; ++job) {
     ASSERT_EQ(Submit(), job);
-    ASSERT_EQ(heard_.starts.back().gpus_size(), 1);
+    ASSERT_EQ(Starts().back().gpus_size(), 1);
     Advance(job, 1, seconds(2), 5);
     if (job < 3) {
-      EXPECT_EQ(heard_.stops.size(), 0U);
+      EXPECT_EQ(Stops(), 0U);
     }
   }
-  EXPECT_EQ(heard_.stops.size(), 0U) << "a measurement alone is no cause to decide";
+  EXPECT_EQ(Stops(), 0U) << "a measurement alone is no cause to decide";
   EXPECT_NEAR(Measured("rate", 1), 5, 1e-9);
-  const std::size_t starts = heard_.starts.size();
+  const std::size_t starts = Starts().size();
   Submit("other");
-  EXPECT_EQ(heard_.stops.size(), 3U) << "all three get another GPU";
+  EXPECT_EQ(Stops(), 3U) << "all three get another GPU";
   for (std::uint64_t job = 1; job <= 3; ++job) {
     End(job, 1);
   }
   Submit();
-  ASSERT_GT(heard_.starts.size(), starts);
-  EXPECT_EQ(heard_.starts.back().gpus_size(), 2);
+  ASSERT_GT(Starts().size(), starts);
+  EXPECT_EQ(Starts().back().gpus_size(), 2);
   Open();  // decides the same
 }
 
@@ -134,25 +152,25 @@ TEST_F(MeasuredTest, ARestartForgetsNothingThatIsAFact) {
   const std::string before = Profiles().ShortDebugString();
   Open();
   EXPECT_EQ(Profiles().ShortDebugString(), before);
-  Hello({Report(1, 1)});
-  v1::AttemptReport report = Report(1, 1);
+  Hello({Running(1, 1)});
+  v1::AttemptReport report = Running(1, 1);
   report.set_progress_s(500);
   report.set_iterations(9000);
-  Tell(report);  // an attempt that this controller has not seen begin
+  Tell(connection_, report);  // an attempt that this controller has not seen begin
   EXPECT_EQ(Profiles().ShortDebugString(), before);
 }
 
 TEST_F(MeasuredTest, WindowsGrowSoThatAQuietJobWritesLittle) {
   Hello();
   Submit();
-  v1::AttemptReport report = Report(1, 1);
-  Tell(report);
+  v1::AttemptReport report = Running(1, 1);
+  Tell(connection_, report);
   report.set_first_progress_s(1);
   for (int minute = 1; minute <= 600; ++minute) {
     Step(seconds(60));
     report.set_progress_s(minute * 60);
     report.set_iterations(minute * 600.0);
-    Tell(report);
+    Tell(connection_, report);
   }
   const v1::ProfilesReply profiles = Profiles();
   for (const v1::MeasuredSamples& row : profiles.measured()) {
@@ -172,8 +190,7 @@ TEST_F(MeasuredTest, PretendedWorkersAreNotMeasured) {
   job.set_batch_size(32);
   job.set_iterations(1e6);
   job.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
-  controller_->world().OnCall(1, request);
-  Step();
+  Call(request);
   Advance(1, 1, seconds(2), 5);
   EXPECT_EQ(Profiles().measured_size(), 0);
 }
@@ -184,12 +201,11 @@ TEST_F(MeasuredTest, HowLongAStopTookIsMeasured) {
   Advance(1, 1, seconds(2), 5);
   v1::ClientRequest request;
   request.mutable_cancel()->set_job(1);
-  controller_->world().OnCall(3, request);
-  Step();
+  Call(request);
   Step(seconds(4));
-  v1::AttemptReport report = Report(1, 1);
+  v1::AttemptReport report = Running(1, 1);
   report.set_state(v1::AttemptReport::EXITED);
-  Tell(report);
+  Tell(connection_, report);
   Step();
   EXPECT_EQ(Measured("stop_s", 1), 4);
 }
