@@ -322,12 +322,16 @@ def test_the_loading_share_tells_waiting_for_data_from_training(job: Job, made: 
     assert loader.loading_share < 0.5
 
 
+_REPORTED = {"loading_share", "iteration_s", "loader_workers"}
+
+
 def test_the_loading_share_is_reported(
     agent: StandInAgent, job_under: JobUnder, made: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainyard.train.loader._REPORT_EVERY", 0.0)
     list(made(Squares(40), 4, job_under(agent)).steps(1))
-    assert agent.wait_for(lambda: set(agent.heard[0].metrics) == {"loading_share", "iteration_s"})
+    assert agent.wait_for(lambda: set(agent.heard[0].metrics) == _REPORTED)
+    assert agent.heard[0].metrics["loader_workers"] == 0
     assert 0 <= agent.heard[0].metrics["loading_share"] <= 1
 
 
@@ -337,7 +341,7 @@ def test_the_loading_share_of_a_short_training_is_reported_at_its_end(
     for number, _ in enumerate(made(Squares(40), 4, job_under(agent)).steps(1)):
         if number == 3:
             break
-    assert agent.wait_for(lambda: set(agent.heard[0].metrics) == {"loading_share", "iteration_s"})
+    assert agent.wait_for(lambda: set(agent.heard[0].metrics) == _REPORTED)
 
 
 # ------------------------------------------------------------------------------- what goes wrong

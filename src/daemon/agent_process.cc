@@ -76,6 +76,7 @@ v1::Hello Describe(const AgentOptions& options) {
   hello.set_gpus(options.gpus);
   hello.set_gpu_type(options.gpu_type);
   hello.set_user(options.launcher.empty() ? UserName() : "");
+  hello.set_isolates(!options.launcher.empty());
   hello.set_cpus(static_cast<int>(std::thread::hardware_concurrency()));
   hello.set_memory_mib(MemoryMib());
   hello.mutable_data()->set_cache_mib(DataMib(options));
@@ -134,9 +135,11 @@ void StopAttempts(supervisor::Processes& processes, const AgentOptions& options,
 // Tells the operator when the controller cannot be reached, once, and when it can again.
 class ControllerContact {
  public:
-  explicit ControllerContact(std::string address) : address_(std::move(address)) {}
+  // `announces`: told also when it answers for the first time.
+  ControllerContact(std::string address, bool announces)
+      : address_(std::move(address)), announces_(announces) {}
   void Found() {
-    if (told_) {
+    if (std::exchange(announces_, false) || told_) {
       std::fprintf(stderr, "trainyard agent: the controller at %s answers\n", address_.c_str());
     }
     told_ = false;
@@ -159,6 +162,9 @@ class ControllerContact {
   void Look() {
     if (const auto at = due(); at && Clock::now() >= *at) {
       told_ = true;
+      if (!refusal_.empty()) {
+        return;  // one answers
+      }
       std::fprintf(stderr, "trainyard agent: no controller answers at %s; trying again\n",
                    address_.c_str());
     }
@@ -167,6 +173,7 @@ class ControllerContact {
  private:
   static constexpr std::chrono::seconds kPatience{5};
   std::string address_;
+  bool announces_;
   std::optional<Clock::time_point> missing_since_ = Clock::now();
   bool told_ = false;
   std::string refusal_;
@@ -267,11 +274,16 @@ void RenewIfDue(const AgentOptions& options, std::string& told) {
   const Result<std::string> pem = io::ReadBytes(folder + rpc::kNodeCertificate);
   const Result<identity::CertificateFacts> facts =
       pem.ok() ? identity::FactsOf(pem.value()) : Result<identity::CertificateFacts>(pem.error());
-  if (!facts.ok() ||
-      facts.value().ends - LiveClock::UnixNow() > (facts.value().ends - facts.value().begins) / 3) {
+  const double now = LiveClock::UnixNow();
+  if (!facts.ok() || facts.value().ends - now > (facts.value().ends - facts.value().begins) / 3) {
     return;
   }
-  const Status status = rpc::RenewNode(options.controller, folder);
+  const Status status =
+      facts.value().ends > now
+          ? rpc::RenewNode(options.controller, folder)
+          : Failed(fmt::format("it has ended, and no controller takes it any more; expected "
+                               "--join-token-file with the file of a new 'trainyard node token {}'",
+                               options.node));
   const std::string why = status.ok() ? "" : status.error().message;
   if (why != told) {
     std::fprintf(stderr, "trainyard agent: the certificate cannot be renewed: %s\n",
@@ -325,7 +337,8 @@ Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
                                       .launcher = options.launcher},
                                      on_reports);
   const std::unique_ptr<supervisor::DataStore> data = MakeStore(options, on_reports);
-  ControllerContact contact(options.controller);
+  // Those of `up` are in one program with their controller.
+  ControllerContact contact(options.controller, /*announces=*/!options.grace_at_end);
   std::unique_ptr<rpc::AgentStream> stream;
   const auto send = [&stream](v1::AgentMessage message) {
     if (stream) {

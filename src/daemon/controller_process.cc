@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -271,19 +272,30 @@ Result<std::vector<std::unique_ptr<Outbox>>> OpenOutboxes(const ControllerOption
   return all;
 }
 
-Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options) {
+Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options,
+                                                           const Cluster& cluster) {
+  std::vector<std::string> nodes;
+  for (const NodeSpec& node : cluster.nodes) {
+    nodes.push_back(node.name);
+  }
   return identity::Authority::Open({.folder = options.state + "/identity",
                                     .all_users = options.all_users,
                                     .operators = options.operators,
                                     .admins = options.admins,
+                                    .nodes = std::move(nodes),
                                     .munge = options.munge,
                                     .certificate_life = options.certificate_life});
 }
 
 rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
                                    identity::Authority& authority) {
-  return {
-      .listen = options.listen, .authority = &authority, .tls = options.tls, .log = options.log};
+  constexpr double kBurst = 10;  // seconds' worth of calls
+  return {.listen = options.listen,
+          .user_calls = {.per_s = options.user_calls,
+                         .burst = std::max(1.0, kBurst * options.user_calls)},
+          .authority = &authority,
+          .tls = options.tls,
+          .log = options.log};
 }
 
 Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& options, int port,
@@ -291,6 +303,30 @@ Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& option
   return identity::Door::Open(options.socket.empty() ? identity::DoorName(port) : options.socket,
                               [&authority, tls = options.tls || !rpc::IsLoopback(options.listen)](
                                   uid_t uid) { return authority.LocalAnswer(uid, tls); });
+}
+
+// A name that nobody has gives nobody a right.
+Status CheckUsers(std::string_view option, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!identity::UserId(name)) {
+      return InvalidArgument(
+          fmt::format("{} has '{}', and this machine knows no user of that name; expected names of "
+                      "users, each by itself: [\"ann\", \"bob\"] in a file, '{} ann bob' on the "
+                      "command line (users of other machines: 'trainyard user add --role')",
+                      option, name, option));
+    }
+  }
+  return {};
+}
+
+// They may be known later, as those of a directory service.
+void WarnOfUsers(const ControllerOptions& options) {
+  for (const Status& status :
+       {CheckUsers("--operators", options.operators), CheckUsers("--admins", options.admins)}) {
+    if (!status.ok()) {
+      Log(options, status.error().message);
+    }
+  }
 }
 
 // Looks after the controller's own certificate.
@@ -340,6 +376,8 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
 
 Status CheckController(const ControllerOptions& options) {
   RETURN_IF_ERROR(MakeParts(options));
+  RETURN_IF_ERROR(CheckUsers("--operators", options.operators));
+  RETURN_IF_ERROR(CheckUsers("--admins", options.admins));
   return store::CheckFolder("--state", options.state);
 }
 
@@ -386,8 +424,10 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   RETURN_IF_ERROR(store.SetSetting("program", options.snapshots.program));
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  WarnOfUsers(options);
   transport.Open(controller.value()->world());
-  ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority, OpenAuthority(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority,
+                   OpenAuthority(options, parts->cluster));
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RpcServer> server,
                    rpc::StartServer(ServerOptionsOf(options, *authority), transport));
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,

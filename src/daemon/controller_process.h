@@ -32,7 +32,8 @@ struct ControllerOptions {
   // Where tokens are handed out: a path, or '@' and a name; empty: the one that belongs to the
   // port.
   std::string socket{};
-  bool tls = false;  // on loopback, too
+  bool tls = false;        // on loopback, too
+  double user_calls = 50;  // per second, of each user who is neither operator nor admin; 0: any
   std::optional<std::string> munge{};
   Duration certificate_life = std::chrono::hours(24 * 30);
   Duration heartbeat = live::LiveOptions{}.heartbeat;

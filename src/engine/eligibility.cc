@@ -246,6 +246,13 @@ Eligibility::Verdict Eligibility::Judge(const Unit& unit) const {
   return (unit.any ? never == unit.waits.size() : never > 0) ? Verdict::kNever : Verdict::kWaits;
 }
 
+// "12", or "12_3" of a task.
+std::string Eligibility::NumberText(JobId job) const {
+  const std::optional<std::pair<JobId, std::int64_t>> task = TaskOf(job);
+  return task ? std::to_string(Index(task->first) + 1) + "_" + std::to_string(task->second)
+              : std::to_string(Index(job) + 1);
+}
+
 std::string Eligibility::WhyNever(JobId first, const Unit& unit) const {
   std::string text =
       "its dependency '" + TraitsOf(jobs_[first]).dependency + "' cannot be met any more";
@@ -257,8 +264,8 @@ std::string Eligibility::WhyNever(JobId first, const Unit& unit) const {
       for (std::size_t i = Index(job); i < Index(job) + count; ++i) {
         const model::JobPhase phase = jobs_[JobAt(i)].phase.get();
         const bool completed = phase == model::JobPhase::kCompleted;
-        if (completed == (wait.kind == model::Condition::Kind::kAfterNotOk)) {
-          return text + ": job " + std::to_string(i + 1) + " is " + std::string(model::Name(phase));
+        if (HasEnded(phase) && completed == (wait.kind == model::Condition::Kind::kAfterNotOk)) {
+          return text + ": job " + NumberText(JobAt(i)) + " is " + std::string(model::Name(phase));
         }
       }
     }

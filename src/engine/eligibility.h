@@ -117,6 +117,7 @@ class Eligibility {
   void Watch(JobId first, const Unit& unit);
   [[nodiscard]] Verdict Judge(const Wait& wait) const;
   [[nodiscard]] Verdict Judge(const Unit& unit) const;
+  [[nodiscard]] std::string NumberText(JobId job) const;
   [[nodiscard]] std::string WhyNever(JobId first, const Unit& unit) const;
   [[nodiscard]] bool MayBegin(JobId first, TimePoint now) const;
   void Look(JobId first, TimePoint now, Changes& changes);

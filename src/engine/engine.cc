@@ -18,15 +18,25 @@ std::optional<profile::MeasuredBook> BookOf(const profile::MeasuredModel* measur
   return measured == nullptr ? std::nullopt : std::optional(measured->book());
 }
 
+std::unique_ptr<profile::MeasuredModel> CorrectedBy(const profile::Corrector& corrector,
+                                                    std::optional<profile::MeasuredBook> book,
+                                                    const ExecutionModel& stated,
+                                                    const Cluster& cluster) {
+  if (!book) {
+    return nullptr;
+  }
+  return corrector ? corrector(*std::move(book), stated, cluster)
+                   : std::make_unique<profile::MeasuredModel>(*std::move(book), stated, cluster);
+}
+
 }  // namespace
 
 Engine::Engine(EngineSetup setup)
     : rules_(setup.rules),
       cluster_(std::move(setup.cluster)),
       stated_rates_(*setup.rates),
-      measured_(setup.measured ? std::make_unique<profile::MeasuredModel>(
-                                     *std::move(setup.measured), stated_rates_, cluster_)
-                               : nullptr),
+      corrector_(std::move(setup.corrector)),
+      measured_(CorrectedBy(corrector_, std::move(setup.measured), stated_rates_, cluster_)),
       rates_(measured_ ? *measured_ : stated_rates_),
       observer_(setup.observer),
       selector_(setup.selector),
@@ -71,7 +81,8 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
                                                    .forks = forks_,
                                                    .rates = &stated_rates_,
                                                    .overheads = charges_.overheads(),
-                                                   .measured = BookOf(measured_.get())});
+                                                   .measured = BookOf(measured_.get()),
+                                                   .corrector = corrector_});
   fork->jobs_ = jobs_;  // their specifications are shared
   StateStream read{state};
   fork->Serialize(read);

@@ -76,6 +76,7 @@ struct EngineSetup {
   // What the cluster has measured before; it goes before `rates` and `overheads`, and kMeasured
   // adds to it. None: nothing is corrected, and such facts mean nothing.
   std::optional<profile::MeasuredBook> measured{};
+  profile::Corrector corrector{};  // how it corrects `rates`; empty: as profile::MeasuredModel does
   DecisionObserver* observer = nullptr;  // may be null
 };
 
@@ -192,6 +193,7 @@ class Engine final {
   const model::Rules rules_;
   const Cluster cluster_;
   const ExecutionModel& stated_rates_;
+  const profile::Corrector corrector_;
   const std::unique_ptr<profile::MeasuredModel> measured_;  // null: none
   const ExecutionModel& rates_;
   DecisionObserver* const observer_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
@@ -51,6 +52,20 @@ int RemoveFrom(List& list, Is is) {
     }
   }
   return removed;
+}
+
+// By what tokens name the login that has bought them. Nothing of its secret can be learnt from it.
+std::string LoginId(const v1::IdentityBook::User& user) {
+  constexpr std::size_t kDigits = 16;
+  return HashOfSecret(user.hash()).substr(0, kDigits);
+}
+
+Status CheckNode(const std::vector<std::string>& nodes, const std::string& node) {
+  return nodes.empty() || std::find(nodes.begin(), nodes.end(), node) != nodes.end()
+             ? Status()
+             : InvalidArgument(fmt::format("'{}' is no node of the cluster; expected a name of the "
+                                           "controller's cluster file, as 'trainyard nodes' has it",
+                                           node));
 }
 
 // The id of the cluster, made at the first start.
@@ -162,8 +177,9 @@ Result<std::string> Authority::TokenFor(uid_t uid) const {
   return Signed(std::move(caller));
 }
 
-std::string Authority::Signed(v1::Caller caller) const {
+std::string Authority::Signed(v1::Caller caller, const std::string& login) const {
   v1::TokenClaims claims;
+  claims.set_login(login);
   *claims.mutable_caller() = std::move(caller);
   claims.set_issued(Now());
   claims.set_expires(claims.issued() + Seconds(options_.token_life));
@@ -195,7 +211,7 @@ Result<std::string> Authority::Sell(const v1::BuyRequest& request) const {
       caller.set_user(user.user());
       caller.set_role(user.role());
       caller.set_by("login");
-      return Signed(std::move(caller));
+      return Signed(std::move(caller), LoginId(user));
     }
   }
   return Failed(
@@ -207,7 +223,17 @@ Result<v1::Caller> Authority::CallerOf(std::string_view token) const {
   ASSIGN_OR_RETURN(
       const v1::TokenClaims claims,
       ReadToken(token, {.public_key = key_.public_key(), .cluster = cluster_, .now = Now()}));
+  if (claims.caller().by() == "login" && !HasLogin(claims)) {
+    return Failed(NameOf(claims.caller()) +
+                  " has no login any more; expected 'trainyard login' with a new token");
+  }
   return claims.caller();
+}
+
+bool Authority::HasLogin(const v1::TokenClaims& claims) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(book_.users().begin(), book_.users().end(),
+                     [&claims](const auto& user) { return LoginId(user) == claims.login(); });
 }
 
 bool Authority::MayBeAgent(const v1::Caller& caller) {
@@ -307,6 +333,7 @@ Result<v1::ManageReply> Authority::Manage(const v1::Caller& caller,
   RETURN_IF_ERROR(Change(caller, request, reply));
   if (request.kind_case() == v1::ManageRequest::kList) {
     *reply.mutable_book() = book_;
+    AddOwn(*reply.mutable_book());
     for (v1::IdentityBook::User& user : *reply.mutable_book()->mutable_users()) {
       user.clear_hash();
     }
@@ -315,6 +342,23 @@ Result<v1::ManageReply> Authority::Manage(const v1::Caller& caller,
     }
   }
   return reply;
+}
+
+// For the list: the certificates that are of no node.
+void Authority::AddOwn(v1::IdentityBook& book) const {
+  const Result<std::string> own = io::ReadBytes(Path("controller.crt"));
+  const std::array<std::pair<std::string, std::string>, 2> all{
+      {{"(controller)", own.ok() ? own.value() : std::string()},
+       {"(authority)", authority_.certificate}}};
+  for (const auto& [name, pem] : all) {
+    if (const Result<CertificateFacts> facts = FactsOf(pem); facts.ok()) {
+      v1::IdentityBook::Certificate& one = *book.add_certificates();
+      one.set_node(name);
+      one.set_serial(facts.value().serial);
+      one.set_begins(facts.value().begins);
+      one.set_ends(facts.value().ends);
+    }
+  }
 }
 
 Status Authority::Change(const v1::Caller& caller, const v1::ManageRequest& request,
@@ -330,6 +374,7 @@ Status Authority::Change(const v1::Caller& caller, const v1::ManageRequest& requ
   switch (request.kind_case()) {
     case v1::ManageRequest::kNodeToken: {
       RETURN_IF_ERROR(check(request.node_token().node()));
+      RETURN_IF_ERROR(CheckNode(options_.nodes, request.node_token().node()));
       const std::string secret = NewSecret();
       v1::IdentityBook::NodeToken& token = *book_.add_tokens();
       token.set_node(request.node_token().node());

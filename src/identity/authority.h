@@ -29,6 +29,7 @@ struct AuthorityOptions {
   // Names of users. Root and the controller's own user are admins.
   std::vector<std::string> operators{};
   std::vector<std::string> admins{};
+  std::vector<std::string> nodes{};    // that may join; empty: any
   std::optional<std::string> munge{};  // munged's socket, empty: its usual one; none: no munge
   Duration token_life = std::chrono::minutes(10);
   Duration certificate_life = std::chrono::hours(24 * 30);
@@ -59,7 +60,7 @@ class Authority {
   // A token for who has the secret of a login or a credential of munge. Errors: it is not known,
   // or not taken here.
   [[nodiscard]] Result<std::string> Sell(const v1::BuyRequest& request) const;
-  // Who has the token. Errors: those of ReadToken.
+  // Who has the token. Errors: those of ReadToken; the login that has bought it has ended.
   [[nodiscard]] Result<v1::Caller> CallerOf(std::string_view token) const;
   // Whether somebody may speak for a node without a certificate: the controller's own user, root.
   [[nodiscard]] static bool MayBeAgent(const v1::Caller& caller);
@@ -87,8 +88,10 @@ class Authority {
   [[nodiscard]] std::string Path(const char* name) const { return options_.folder + "/" + name; }
   [[nodiscard]] double Now() const;
   [[nodiscard]] v1::Caller::Role RoleOf(uid_t uid, const std::string& user) const;
-  [[nodiscard]] std::string Signed(v1::Caller caller) const;
+  [[nodiscard]] std::string Signed(v1::Caller caller, const std::string& login = {}) const;
+  [[nodiscard]] bool HasLogin(const v1::TokenClaims& claims) const;
   [[nodiscard]] Status OpenCertificates();
+  void AddOwn(v1::IdentityBook& book) const;
   // All below: with mutex_ held.
   [[nodiscard]] Result<v1::CertificateReply> CertifyNode(const std::string& node,
                                                          const std::string& request);

@@ -230,6 +230,10 @@ TEST_F(BookTest, OnlyAdminsManageAndTheListHasNoHashes) {
   EXPECT_EQ(book.users(0).hash(), "");
   ASSERT_EQ(book.tokens_size(), 1);
   EXPECT_EQ(book.tokens(0).hash(), "");
+  ASSERT_EQ(book.certificates_size(), 2);
+  EXPECT_EQ(book.certificates(0).node(), "(controller)");
+  EXPECT_EQ(book.certificates(1).node(), "(authority)");
+  EXPECT_GT(book.certificates(1).ends(), book.certificates(0).ends());
   ASSERT_EQ(book.changes_size(), 2);
   EXPECT_EQ(book.changes(0).by(), "eve (uid 7)");
   EXPECT_EQ(book.changes(0).what(), "added a login of ann (uid 1001, user)");
@@ -263,6 +267,20 @@ TEST_F(BookTest, MungeIsTakenOnlyWhereItIsWanted) {
   const Result<std::string> refused = authority_->Sell(request);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("takes no credentials of munge"), std::string::npos);
+}
+
+TEST_F(BookTest, NodesOfTheClusterAloneGetTokens) {
+  const auto authority = Authority::Open({.folder = folder_.path() + "/named", .nodes = {"n0"}});
+  ASSERT_TRUE(authority.ok()) << authority.error().message;
+  const auto ask = [&](const std::string& node) {
+    v1::ManageRequest request;
+    request.mutable_node_token()->set_node(node);
+    return authority.value()->Manage(Somebody(v1::Caller::ADMIN), request);
+  };
+  EXPECT_TRUE(ask("n0").ok());
+  EXPECT_EQ(ask("n9").error().message,
+            "'n9' is no node of the cluster; expected a name of the controller's cluster file, as "
+            "'trainyard nodes' has it");
 }
 
 }  // namespace

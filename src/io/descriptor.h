@@ -25,6 +25,8 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   [[nodiscard]] int get() const { return fd_; }
+  // It is the caller's from now on.
+  [[nodiscard]] int Release() { return std::exchange(fd_, -1); }
   [[nodiscard]] bool open() const { return fd_ >= 0; }
   void Close() {
     if (fd_ >= 0) {

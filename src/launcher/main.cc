@@ -227,7 +227,7 @@ Credential TakeCredential(const Config& config, const std::string& attempt) {
   Require(fmt::format("{}-{}", credential.job, credential.attempt) == attempt,
           fmt::format("the credential is for {}-{}", credential.job, credential.attempt));
   Require(credential.node == config.texts.at("node"),
-          "the credential is for node " + credential.node);
+          "the credential is for node " + credential.node + ", not " + config.texts.at("node"));
   const std::int64_t left = credential.expires - time(nullptr);
   Require(left > 0, fmt::format("the credential has expired {} s ago", -left));
   Require(left <= 2 * kCredentialSeconds,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "live/live_options.h"
+
 namespace trainyard::live {
 
 Agent::Agent(v1::Hello node, supervisor::Processes& processes,
@@ -51,9 +53,9 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
   epoch_ = message.epoch();
   switch (message.kind_case()) {
     case v1::ControllerMessage::kWelcome:
-      heartbeat_ = std::chrono::milliseconds(message.welcome().heartbeat());
-      lease_ = std::chrono::milliseconds(message.welcome().lease());
-      grace_ = std::chrono::milliseconds(message.welcome().grace());
+      heartbeat_ = FromMilliseconds(message.welcome().heartbeat());
+      lease_ = FromMilliseconds(message.welcome().lease());
+      grace_ = FromMilliseconds(message.welcome().grace());
       next_beat_ = now + heartbeat_;
       if (const auto hello = sent_.find(0); hello != sent_.end()) {
         RenewLease(hello->second, now);
@@ -71,7 +73,7 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
     case v1::ControllerMessage::kStart:
       return Start(message.start());
     case v1::ControllerMessage::kStop:
-      return Stop(message.stop().id(), std::chrono::milliseconds(message.stop().grace()));
+      return Stop(message.stop().id(), FromMilliseconds(message.stop().grace()));
     case v1::ControllerMessage::kTune:
       return Tune(message.tune());
     case v1::ControllerMessage::kForget:
@@ -229,14 +231,22 @@ void Agent::Start(const v1::StartAttempt& start) {
   v1::AttemptReport& report = attempts_[key];
   *report.mutable_id() = start.id();
   *report.mutable_gpus() = start.gpus();
-  if (!MayRun(start)) {
+  const auto refuse = [this, &report](v1::AttemptReport::Cause cause, std::string why) {
     constexpr int kNotStarted = 126;
     report.set_state(v1::AttemptReport::EXITED);
     report.set_exit_code(kNotStarted);
-    report.set_cause(v1::AttemptReport::SPAWN);
-    report.set_message("the agent of " + node_.node() + " has no launcher, and so runs jobs of " +
-                       node_.user() + " alone, not of " + start.user());
-    return Report(report);
+    report.set_cause(cause);
+    report.set_message("the agent of " + node_.node() + " " + std::move(why));
+    Report(report);
+  };
+  if (!MayRun(start)) {
+    return refuse(v1::AttemptReport::SPAWN, "has no launcher, and so runs jobs of " + node_.user() +
+                                                " alone, not of " + start.user());
+  }
+  if (node_.isolates() && start.launch().has_container()) {
+    return refuse(v1::AttemptReport::NO_PROGRAM,
+                  "starts jobs by trainyard-launcher, without the rights that podman needs: it "
+                  "runs no containers");
   }
   report.set_state(v1::AttemptReport::RUNNING);
   v1::StartAttempt with_data = start;

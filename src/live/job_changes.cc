@@ -60,10 +60,14 @@ v1::JobRequest WithValues(v1::JobRequest job, const v1::UpdateRequest& update) {
 
 }  // namespace
 
-// What is wrong with the jobs that it names, which have to be among the first ones; empty: nothing.
-std::string LiveCalls::WhyNotAwaited(const std::string& text, std::size_t before) const {
+std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const {
+  const std::string& text = waiting.dependency();
   if (text.empty()) {
     return {};
+  }
+  v1::ClientRequest owner;  // may not learn of a job by waiting for it
+  if (waiting.launch().has_owner()) {
+    *owner.mutable_caller() = waiting.launch().owner();
   }
   const Result<model::Dependency> dependency = model::ParseDependency(text);
   if (!dependency.ok()) {
@@ -78,7 +82,7 @@ std::string LiveCalls::WhyNotAwaited(const std::string& text, std::size_t before
             "an array",
             name, text);
       }
-      if (number->job > before) {
+      if (number->job > before || !statuses_.MaySee(owner, JobAt(number->job - 1))) {
         return fmt::format("there is no earlier job {}, for which dependency '{}' waits", name,
                            text);
       }
@@ -128,6 +132,7 @@ void LiveCalls::TakeRequeue(std::uint64_t call, const v1::ClientRequest& from) {
                       " and holds no GPUs to give back; 'trainyard hold " +
                       std::to_string(request.job()) + "' keeps a waiting job from starting");
   }
+  NoteChange(from, "requeued", {.job = *job});
   add_(
       {.kind = model::EventKind::kRequeued, .at = state_.now, .job = *job, .held = request.hold()});
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kRequeue); });
@@ -185,7 +190,7 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   if (!draft.ok()) {
     return Refuse(call, kInvalidArgument, draft.error().message);
   }
-  if (std::string why = WhyNotAwaited(wanted.dependency(), Index(*id)); !why.empty()) {
+  if (std::string why = WhyNotAwaited(wanted, Index(*id)); !why.empty()) {
     return Refuse(call, kFailedPrecondition, std::move(why));
   }
   auto spec = std::make_shared<JobSpec>(*job.spec);

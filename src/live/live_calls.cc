@@ -139,6 +139,25 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
   return {};
 }
 
+// Why no agent that is there can run the job's container; empty: one can, or none is there.
+std::string LiveCalls::WhyNotContained(const v1::JobRequest& job) const {
+  bool is_there = false;
+  for (std::size_t i = 0; job.launch().has_container() && i < state_.leases.size(); ++i) {
+    const LiveNode& node = state_.leases[NodeAt(i)];
+    if (node.connection && state_.leases.Accepts(job, NodeAt(i))) {
+      is_there = true;
+      if (!node.hello.isolates()) {
+        return {};
+      }
+    }
+  }
+  return is_there ? "it names the container image '" + job.launch().container().image() +
+                        "', and all nodes that it may run on start jobs by trainyard-launcher, "
+                        "which gives them no further rights (no_new_privs), without which podman "
+                        "starts nothing; expected no --container-image"
+                  : "";
+}
+
 // The job as the engine gets it, or why it cannot be taken.
 std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job) const {
   Result<model::JobDraft> draft = DraftOf(job, state_.now, state_.cluster);
@@ -160,8 +179,10 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
                                               "' for this one; expected the same, or another name");
     }
   }
-  if (std::string why = WhyNotAwaited(draft.value().traits.dependency, state_.jobs.size());
-      !why.empty()) {
+  if (std::string why = WhyNotContained(job); !why.empty()) {
+    return ErrorOf(kFailedPrecondition, std::move(why));
+  }
+  if (std::string why = WhyNotAwaited(job, state_.jobs.size()); !why.empty()) {
     return ErrorOf(kFailedPrecondition, std::move(why));
   }
   JobSpec spec = std::move(draft).value().Take();
@@ -417,7 +438,7 @@ std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, const v1::ClientReq
 
 void LiveCalls::NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note) {
   if (from.has_caller()) {
-    note.text = std::string(what) + " by " + ChangerText(from);
+    note.text = std::string(what) + " by " + ChangerText(from) + note.text;
     add_(note.ToEvent(state_.now));
   }
 }
@@ -459,11 +480,17 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ClientRequest& from) {
 }
 
 void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
+  constexpr std::size_t kMostReason = 200;
   const v1::DrainRequest& request = from.drain();
   if (!MayDrain(from)) {
     return Refuse(
         call, kPermissionDenied,
         CallerText(from) + " may not drain or undrain nodes; expected an operator or an admin");
+  }
+  if (request.reason().size() > kMostReason) {
+    return Refuse(call, kInvalidArgument,
+                  "the reason has " + std::to_string(request.reason().size()) +
+                      " bytes; expected at most " + std::to_string(kMostReason));
   }
   const std::optional<NodeId> id = state_.leases.Named(request.node());
   if (!id) {
@@ -474,7 +501,11 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
   if (request.drain() != node.drained || (!request.drain() && state_.failures.HasRecord(*id))) {
     const model::EventKind kind =
         request.drain() ? model::EventKind::kNodeDrained : model::EventKind::kNodeUndrained;
-    NoteChange(from, request.drain() ? "drained" : "undrained", {.of_node = true, .node = *id});
+    NoteChange(from, request.drain() ? "drained" : "undrained",
+               {.of_node = true,
+                .node = *id,
+                .text = " at " + TimeText(state_.options.UnixSeconds(state_.now)) +
+                        (request.reason().empty() ? "" : ": " + request.reason())});
     add_({.kind = kind, .at = state_.now, .node = *id});
     if (!request.drain() && node.connection && !node.available) {
       add_({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = *id});
@@ -487,6 +518,13 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
   });
 }
 
+// "it is waiting (as many GPUs are not free)"
+std::string LiveCalls::StateAndReasonOf(JobId job) const {
+  const v1::JobState state = statuses_.StateOf(job);
+  const std::string reason = statuses_.ReasonOf(job, state);
+  return "it is " + StateText(state) + (reason.empty() ? "" : " (" + reason + ")");
+}
+
 void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::LogsRequest& request = from.logs();
   const std::optional<JobId> id = Find(call, from, request.job(), Touch::kRead);
@@ -497,12 +535,9 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
   const std::uint32_t attempt =
       request.attempt() == 0 ? attempts.last_started() : request.attempt();
   if (attempt == 0 || attempt > attempts.last) {
-    const v1::JobState state = statuses_.StateOf(*id);
-    const std::string reason = statuses_.ReasonOf(*id, state);
     return Refuse(call, kFailedPrecondition,
                   "job " + std::to_string(request.job()) +
-                      (attempt == 0 ? " has not started: it is " + StateText(state) +
-                                          (reason.empty() ? "" : " (" + reason + ")")
+                      (attempt == 0 ? " has not started: " + StateAndReasonOf(*id)
                                     : " has no attempt " + std::to_string(attempt)));
   }
   if (const std::optional<NodeId> node = NodeOfRank(call, *id, attempt, request.rank())) {
@@ -511,7 +546,7 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
     message.mutable_read_log()->mutable_id()->set_job(request.job());
     message.mutable_read_log()->mutable_id()->set_attempt(attempt);
     *message.mutable_read_log()->mutable_request() = request;
-    passed_on_[call] = *node;
+    passed_on_[call] = {.node = *node, .job = *id};
     orders_.Send(*node, std::move(message));
   }
 }
@@ -538,22 +573,25 @@ std::optional<NodeId> LiveCalls::NodeOfRank(std::uint64_t call, JobId job, std::
   return std::nullopt;
 }
 
-bool LiveCalls::IsAwaited(std::uint64_t call, NodeId node) {
+std::optional<JobId> LiveCalls::TakeAwaited(std::uint64_t call, NodeId node) {
   const auto found = passed_on_.find(call);
-  if (found == passed_on_.end() || found->second != node) {
-    return false;
+  if (found == passed_on_.end() || found->second.node != node) {
+    return std::nullopt;
   }
+  const JobId job = found->second.job;
   passed_on_.erase(found);
-  return true;
+  return job;
 }
 
 void LiveCalls::TakeLogChunk(NodeId node, const v1::LogChunk& chunk) {
-  if (!IsAwaited(chunk.call(), node)) {
+  const std::optional<JobId> job = TakeAwaited(chunk.call(), node);
+  if (!job) {
     return;
   }
   v1::ClientReply reply;
-  if (chunk.has_error()) {
+  if (chunk.has_error()) {  // as of an attempt that has never been started
     *reply.mutable_error() = chunk.error();
+    reply.mutable_error()->set_message(chunk.error().message() + "; " + StateAndReasonOf(*job));
   } else {
     *reply.mutable_logs() = chunk.reply();
   }
@@ -562,7 +600,7 @@ void LiveCalls::TakeLogChunk(NodeId node, const v1::LogChunk& chunk) {
 
 void LiveCalls::DropNode(NodeId node) {
   for (auto at = passed_on_.begin(); at != passed_on_.end();) {
-    if (at->second == node) {
+    if (at->second.node == node) {
       Refuse(at->first, kUnavailable, "the node that was asked has gone away");
       at = passed_on_.erase(at);
     } else {

@@ -68,7 +68,11 @@ class LiveCalls {
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
-  [[nodiscard]] std::string WhyNotAwaited(const std::string& dependency, std::size_t before) const;
+  [[nodiscard]] std::string StateAndReasonOf(JobId job) const;
+  [[nodiscard]] std::string WhyNotContained(const v1::JobRequest& job) const;
+  // Why the job cannot wait for those that it names, which must be among the first `before` and
+  // such as its owner may see; empty: it can.
+  [[nodiscard]] std::string WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const;
   void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, const v1::ClientRequest& from,
@@ -80,12 +84,12 @@ class LiveCalls {
   // None: the attempt has no worker on a node of that name.
   [[nodiscard]] std::optional<int> FirstRankOn(JobId job, std::uint32_t attempt,
                                                const std::string& name) const;
-  // The call was passed on, and this is its answer.
-  [[nodiscard]] bool IsAwaited(std::uint64_t call, NodeId node);
+  // The job of a call that was passed on to the node, whose answer has come; none: it was not.
+  [[nodiscard]] std::optional<JobId> TakeAwaited(std::uint64_t call, NodeId node);
   // To change one that has not ended.
   [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, const v1::ClientRequest& from,
                                               std::uint64_t number, std::string_view to);
-  // Who makes a change, for the journal.
+  // Who makes a change, for the journal; the note's text comes behind that.
   void NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note);
   [[nodiscard]] bool MayCountAnew(std::uint64_t call, JobId job, const v1::JobRequest& wanted);
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
@@ -101,7 +105,11 @@ class LiveCalls {
   std::size_t known_jobs_ = 0;  // those of earlier batches
   Answers answers_;
   std::map<JobId, std::vector<std::uint64_t>> verdict_calls_;
-  std::map<std::uint64_t, NodeId> passed_on_;  // calls that agents are to answer
+  struct PassedOn {
+    NodeId node{};
+    JobId job{};
+  };
+  std::map<std::uint64_t, PassedOn> passed_on_;  // calls that agents are to answer
 };
 
 }  // namespace trainyard::live

@@ -170,16 +170,45 @@ std::string LiveStatuses::WhyNotRunning(JobId job) const {
   if (list.empty()) {
     return {};
   }
-  std::vector<std::string> silent;
-  for (const Part& part : list.back().parts) {
-    if (part.state != PartState::kExited && state_.leases.IsSilent(part.node, state_.now)) {
-      silent.push_back(state_.cluster.nodes[Index(part.node)].name);
-    }
-  }
-  if (!silent.empty()) {
+  if (const std::vector<std::string> silent = NodesOf(list.back(), /*only_silent=*/true);
+      !silent.empty()) {
     return "no word from " + FirstNames(silent);
   }
-  return list.size() > 1 ? "its earlier workers have not left yet" : WhatItFetches(job);
+  if (list.size() > 1) {
+    return "its earlier workers have not left yet";
+  }
+  const std::string other = WhoHasNotLeft(list.back());
+  return other.empty() ? WhatItFetches(job) : other;
+}
+
+// The nodes on which the attempt may have processes, or those of them that say nothing.
+std::vector<std::string> LiveStatuses::NodesOf(const LiveAttempt& attempt, bool only_silent) const {
+  std::vector<std::string> names;
+  for (const Part& part : attempt.parts) {
+    if (part.state != PartState::kExited &&
+        (!only_silent || state_.leases.IsSilent(part.node, state_.now))) {
+      names.push_back(state_.cluster.nodes[Index(part.node)].name);
+    }
+  }
+  return names;
+}
+
+// "job 28 has not left n1 yet": its processes may still be on GPUs that the attempt is to have;
+// empty: nobody's are.
+std::string LiveStatuses::WhoHasNotLeft(const LiveAttempt& attempt) const {
+  for (const Part& part : attempt.parts) {
+    if (part.state != PartState::kQueued) {
+      continue;
+    }
+    for (const supervisor::AttemptKey& key : state_.gates.On(part.node, part.gpus)) {
+      const LiveAttempt* const other = state_.attempts.Find(key);
+      if (other == nullptr || !attempt.MayShareWith(*other)) {
+        return "job " + std::to_string(key.first) + " has not left " +
+               state_.cluster.nodes[Index(part.node)].name + " yet";
+      }
+    }
+  }
+  return {};
 }
 
 // "fetches data set imagenet onto n0, 40 %"; empty: all that is to be there is.
@@ -232,9 +261,17 @@ std::string LiveStatuses::WhyNoProgress(JobId id) const {
 std::string LiveStatuses::WhyNotGone(JobId id) const {
   for (const LiveAttempt& attempt : state_.attempts[id].list) {
     if (attempt.told_to_stop && !attempt.is_over()) {
-      return "had notice " + RealTimeText(state_.now - attempt.notice) +
-             " ago: it saves itself and leaves, or is killed after " +
-             base::ShortDuration(Seconds(state_.GraceOf(state_.jobs[id])));
+      const Duration since = state_.now - attempt.notice;
+      const Duration grace = state_.GraceOf(state_.jobs[id]);
+      const std::string within = base::ShortDuration(Seconds(grace));
+      const std::string had = "had notice " + RealTimeText(since) + " ago";
+      if (since <= state_.options.Scaled(grace + state_.options.margin)) {
+        return had + ": it saves itself and leaves, or is killed after " + within;
+      }
+      const std::vector<std::string> silent = NodesOf(attempt, /*only_silent=*/true);
+      return silent.empty() ? had + " and has not left " + FirstNames(NodesOf(attempt, false)) +
+                                  " within " + within + "; the agent's output there says why"
+                            : had + "; no word from " + FirstNames(silent);
     }
   }
   return {};
@@ -464,6 +501,7 @@ std::vector<v1::NodeStatus> LiveStatuses::OfNodes() const {
     status.set_up(node.alive);
     status.set_drained(node.drained);
     status.set_reason(node.drained ? state_.failures.WhyDrained(NodeAt(i)) : std::string());
+    status.set_changed_by(state_.changes.Of(NodeAt(i)));
     status.set_gpus(spec.gpus);
     status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
     status.set_cpus(node.hello.cpus());

@@ -34,6 +34,8 @@ class LiveStatuses {
   [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
   // Whether its own terms or its user keep the job from being judged.
   [[nodiscard]] bool IsDeferred(JobId job) const;
+  // Whether the caller may know of the job.
+  [[nodiscard]] bool MaySee(const v1::ClientRequest& from, JobId job) const;
   // By NodeId.
   [[nodiscard]] std::vector<v1::NodeStatus> OfNodes() const;
   // To a question about jobs: those that the caller may see.
@@ -49,6 +51,9 @@ class LiveStatuses {
   [[nodiscard]] std::string WhyNotServed(JobId job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
+  [[nodiscard]] std::vector<std::string> NodesOf(const LiveAttempt& attempt,
+                                                 bool only_silent) const;
+  [[nodiscard]] std::string WhoHasNotLeft(const LiveAttempt& attempt) const;
   [[nodiscard]] std::string WhatItFetches(JobId job) const;
   [[nodiscard]] std::string WhyNoProgress(JobId job) const;
   [[nodiscard]] std::string WhyNotGone(JobId job) const;
@@ -59,7 +64,6 @@ class LiveStatuses {
   void PutTimes(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutGrants(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutProgress(JobId job, v1::JobStatus& status) const;
-  [[nodiscard]] bool MaySee(const v1::ClientRequest& from, JobId job) const;
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
 
   const LiveState& state_;

@@ -11,42 +11,13 @@
 
 #include "live/controller.h"
 #include "profile/execution_model.h"
-#include "support/memory_store.h"
+#include "support/opened_controller.h"
 #include "trainyard/version.h"
 
 namespace trainyard::live {
 namespace {
 
 using std::chrono::seconds;
-
-class FailingStore final : public MemoryStore {
- public:
-  Status Append(std::string_view block) override {
-    return fails ? Status(Failed("the disk is full")) : MemoryStore::Append(block);
-  }
-  Status AddSnapshot(const store::StoredSnapshot& snapshot, std::uint64_t before) override {
-    return refuses_snapshots ? Status(Failed("no room for it"))
-                             : MemoryStore::AddSnapshot(snapshot, before);
-  }
-
-  bool fails = false;
-  bool refuses_snapshots = false;
-};
-
-class Said final : public LiveOutput {
- public:
-  void Reply(std::uint64_t call, v1::ClientReply reply) override {
-    replies[call] = std::move(reply);
-  }
-  void Send(std::uint64_t connection, v1::ControllerMessage message) override {
-    messages[connection].push_back(std::move(message));
-  }
-  void Close(std::uint64_t connection) override { closed.push_back(connection); }
-
-  std::map<std::uint64_t, v1::ClientReply> replies;
-  std::map<std::uint64_t, std::vector<v1::ControllerMessage>> messages;
-  std::vector<std::uint64_t> closed;
-};
 
 // First come, first served.
 class Fifo final : public Ordering {
@@ -79,18 +50,6 @@ class Lowest final : public Placement {
       }
     }
     return gpus == 0 ? std::optional(slices) : std::nullopt;
-  }
-};
-class Everyone final : public Admission {
- public:
-  [[nodiscard]] std::string_view name() const override { return "all"; }
-  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot,
-                                           Memory* /*memory*/) const override {
-    std::vector<Verdict> verdicts;
-    for (const JobId job : snapshot.unjudged) {
-      verdicts.push_back({.job = job});
-    }
-    return verdicts;
   }
 };
 
@@ -163,97 +122,35 @@ class ByName final : public Policy {
 };
 
 // A controller of two nodes with two GPUs each, and what it says.
-class LiveWorldTest : public testing::Test {
+class LiveWorldTest : public OpenedController {
  protected:
   LiveWorldTest() { Open(); }
 
-  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Store& store,
-                                                              LiveOutput& output) {
+  [[nodiscard]] ControllerSetup SetUpOf() override {
     Cluster cluster;
     cluster.nodes = {{.name = "a", .gpus = 2}, {.name = "b", .gpus = 2}};
     model::Rules rules;
     rules.debt.charge = model::Debt::Charge::kNone;
-    return Controller::Open({.engine = {.rules = rules,
-                                        .cluster = cluster,
-                                        .bundle = bundle_,
-                                        .rates = rates_.get(),
-                                        .measured = profile::MeasuredBook()},
-                             .live = {.heartbeat = seconds(5),
-                                      .lease = seconds(60),
-                                      .grace = seconds(10),
-                                      .margin = seconds(5),
-                                      .max_live_jobs = most_jobs_,
-                                      .policy = "fifo",
-                                      .epoch = 7,
-                                      .policy_traits = policy_traits_,
-                                      .promises = promises_},
-                             .profiles = profiles_,
-                             .snapshots = snapshots_},
-                            store, output, now_);
-  }
-  // From the last snapshot, as from the whole journal.
-  void Open() {
-    controller_.reset();
-    MemoryStore whole = store_;
-    whole.DropSnapshots();
-    Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, said_);
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
-    controller_ = std::move(opened).value();
-    if (!snapshots_.compact) {
-      Said nothing;
-      const Result<std::unique_ptr<Controller>> replayed = TryToOpen(whole, nothing);
-      ASSERT_TRUE(replayed.ok()) << replayed.error().message;
-      EXPECT_EQ(replayed.value()->digest(), controller_->digest());
-      EXPECT_EQ(replayed.value()->StateDigest(), controller_->StateDigest());
-    }
-    Step();
-  }
-  void Step(Duration later = Duration{0}) {
-    now_ += later;
-    const Status status = controller_->Step(now_);
-    EXPECT_TRUE(status.ok()) << status.error().message;
-  }
-  static v1::AgentMessage HelloOf(const std::string& node,
-                                  const std::vector<v1::AttemptReport>& attempts = {},
-                                  int gpus = 2) {
-    v1::AgentMessage message;
-    v1::Hello& hello = *message.mutable_hello();
-    hello.set_protocol(1);
-    hello.set_node(node);
-    hello.set_address(node + ".example");
-    hello.set_gpus(gpus);
-    hello.set_start("first");
-    for (const v1::AttemptReport& report : attempts) {
-      *hello.add_attempts() = report;
-    }
-    return message;
+    return {.engine = {.rules = rules,
+                       .cluster = cluster,
+                       .bundle = bundle_,
+                       .rates = rates_.get(),
+                       .measured = profile::MeasuredBook()},
+            .live = {.heartbeat = seconds(5),
+                     .lease = seconds(60),
+                     .grace = seconds(10),
+                     .margin = seconds(5),
+                     .max_live_jobs = most_jobs_,
+                     .policy = "fifo",
+                     .epoch = 7,
+                     .policy_traits = policy_traits_,
+                     .promises = promises_},
+            .profiles = profiles_,
+            .snapshots = snapshots_};
   }
   void Hello(std::uint64_t connection, const std::string& node,
              const std::vector<v1::AttemptReport>& attempts = {}, int gpus = 2) {
-    controller_->world().OnAgent(connection, HelloOf(node, attempts, gpus));
-    Step();
-  }
-  static v1::AttemptReport Report(std::uint64_t job, std::uint32_t attempt,
-                                  v1::AttemptReport::State state, int exit_code = 0) {
-    v1::AttemptReport report;
-    report.mutable_id()->set_job(job);
-    report.mutable_id()->set_attempt(attempt);
-    report.set_state(state);
-    report.set_exit_code(exit_code);
-    report.set_finished(state == v1::AttemptReport::EXITED && exit_code == 0);
-    report.add_gpus(0);
-    return report;
-  }
-  void Tell(std::uint64_t connection, const v1::AttemptReport& report) {
-    v1::AgentMessage message;
-    *message.mutable_attempt() = report;
-    controller_->world().OnAgent(connection, message);
-    Step();
-  }
-  v1::ClientReply Call(const v1::ClientRequest& request) {
-    controller_->world().OnCall(++calls_, request);
-    Step();
-    return said_.replies[calls_];
+    Hear(connection, HelloOf(node, attempts, gpus));
   }
   static v1::ClientRequest Submission(int gpus, const std::string& token = "") {
     v1::ClientRequest request;
@@ -295,19 +192,12 @@ class LiveWorldTest : public testing::Test {
 
   Fifo fifo_;
   Lowest lowest_;
-  Everyone everyone_;
   scheduler::Bundle bundle_{.ordering = &fifo_, .placement = &lowest_, .admission = &everyone_};
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(nullptr);
-  FailingStore store_;
   PolicyTraits policy_traits_{};
   const profile::ThroughputTable* profiles_ = nullptr;
   bool promises_ = false;
   std::size_t most_jobs_ = 100'000;
-  SnapshotRules snapshots_{.entries = 2};
-  Said said_;
-  TimePoint now_{};
-  std::unique_ptr<Controller> controller_;
-  std::uint64_t calls_ = 0;
 };
 
 TEST_F(LiveWorldTest, AJobWaitsForANodeAndRunsToItsEnd) {
@@ -506,6 +396,39 @@ TEST_F(LiveWorldTest, AVerdictThatWillNotComeIsAnsweredByTheEnd) {
   ASSERT_EQ(said_.replies.count(50), 1U);
   EXPECT_EQ(said_.replies[50].submit().status().state(), v1::CANCELLED);
   controller_.reset();
+}
+
+TEST_F(LiveWorldTest, WorkersThatDoNotLeaveAreNamed) {
+  Hello(10, "a");
+  Submit(2);
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::RUNNING);
+  report.add_gpus(1);
+  Tell(10, report);
+  v1::ClientRequest drain;
+  drain.mutable_drain()->set_node("a");
+  drain.mutable_drain()->set_drain(true);
+  Call(drain);
+  Step(seconds(14));
+  report.set_state(v1::AttemptReport::STOPPING);
+  Tell(10, report);
+  Step(seconds(2));
+  EXPECT_EQ(StatusOf(1).reason(),
+            "had notice 16.0s ago and has not left a within 10.0s; the agent's output there says "
+            "why");
+  Step(seconds(20));
+  EXPECT_EQ(StatusOf(1).reason(), "had notice 36.0s ago; no word from a");
+  Tell(10, report);
+  v1::ClientRequest cancel;
+  cancel.mutable_cancel()->set_job(1);
+  Call(cancel);
+  drain.mutable_drain()->set_drain(false);
+  Call(drain);
+  Submit(1);
+  EXPECT_EQ(StateOf(2), v1::STARTING);
+  EXPECT_EQ(StatusOf(2).reason(), "job 1 has not left a yet");
+  report.set_state(v1::AttemptReport::EXITED);
+  Tell(10, report);
+  EXPECT_EQ(StatusOf(2).reason(), "");
 }
 
 TEST_F(LiveWorldTest, RunTimeIsTimeWithGpus) {
@@ -774,6 +697,7 @@ TEST_F(NodeFaultTest, OneBadNodeFailsNoneOfManyJobs) {
   const v1::NodeStatus bad = Call(nodes).nodes().nodes(0);
   EXPECT_TRUE(bad.drained());
   EXPECT_EQ(bad.reason(), std::string("3 failures in a row, the last: ") + kFull);
+  EXPECT_EQ(bad.changed_by(), "drained by the controller at 1970-01-01 00:00:00 UTC");
   EXPECT_EQ(StatusOf(1).reason(),
             std::string("not enough free GPUs; drained: a; avoids a: ") + kFull);
   Open();
@@ -782,6 +706,7 @@ TEST_F(NodeFaultTest, OneBadNodeFailsNoneOfManyJobs) {
   const v1::NodeStatus still = Call(nodes).nodes().nodes(0);
   EXPECT_TRUE(still.drained());
   EXPECT_EQ(still.reason(), bad.reason());
+  EXPECT_EQ(still.changed_by(), bad.changed_by());
   std::uint64_t running = 2;
   for (const std::uint64_t next : {1U, 3U, 4U, 5U, 6U}) {
     Tell(11, Report(running, StatusOf(running).attempt(), v1::AttemptReport::EXITED));
@@ -891,7 +816,7 @@ TEST_F(NodeFaultTest, AGangWhoseNodeDiesIsNotBlamed) {
 
 TEST_F(NodeFaultTest, AttemptsThatVanishHaveABound) {
   Submit(2);
-  for (std::uint32_t attempt = 1; attempt <= 5; ++attempt) {
+  for (std::uint32_t attempt = 1; attempt <= 4; ++attempt) {
     ASSERT_EQ(StatusOf(1).attempt(), attempt);
     const std::uint64_t connection = WhereIs(1) == "a" ? 10 : 11;
     Tell(connection, Report(1, attempt, v1::AttemptReport::RUNNING));
@@ -900,7 +825,7 @@ TEST_F(NodeFaultTest, AttemptsThatVanishHaveABound) {
   }
   EXPECT_EQ(StateOf(1), v1::FAILED);
   EXPECT_EQ(StatusOf(1).reason(),
-            "its supervisor has vanished in 5 attempts in a row; a job must leave the process that "
+            "its supervisor has vanished in 4 attempts in a row; a job must leave the process that "
             "starts it alone");
 }
 
@@ -919,6 +844,78 @@ TEST_F(NodeFaultTest, AReasonOnAllNodesMakesStartsWait) {
   EXPECT_EQ(KindsHeard(10) + KindsHeard(11), "start start ");
 }
 
+v1::ClientRequest As(v1::ClientRequest request, std::uint32_t uid, v1::Caller::Role role) {
+  v1::Caller& caller = *request.mutable_caller();
+  caller.set_uid(uid);
+  caller.set_user("user" + std::to_string(uid));
+  caller.set_role(role);
+  return request;
+}
+
+TEST_F(LiveWorldTest, AJobWaitsForNoneThatItsUserMayNotSee) {
+  ASSERT_EQ(Call(As(Submission(1), 1001, v1::Caller::USER)).submit().job(), 1U);
+  ASSERT_EQ(Call(As(Submission(1), 1002, v1::Caller::USER)).submit().job(), 2U);
+  const auto waiting_for = [](const std::string& jobs) {
+    v1::ClientRequest request = Submission(1);
+    request.mutable_submit()->mutable_job()->set_dependency("afterok:" + jobs);
+    return request;
+  };
+  const auto told = [&](const std::string& job) {  // for it, and its number
+    std::string message = ErrorOf(As(waiting_for(job), 1002, v1::Caller::USER));
+    for (std::size_t at = message.find(job); at != std::string::npos; at = message.find(job)) {
+      message.replace(at, job.size(), "N");
+    }
+    return message;
+  };
+  EXPECT_EQ(told("1"), "there is no earlier job N, for which dependency 'afterok:N' waits");
+  EXPECT_EQ(told("1"), told("9"));
+  EXPECT_TRUE(Call(As(waiting_for("2"), 1002, v1::Caller::USER)).has_submit());
+  EXPECT_TRUE(Call(As(waiting_for("1"), 1003, v1::Caller::OPERATOR)).has_submit());
+  // Nor by an update: it is the owner's right that counts.
+  v1::ClientRequest update;
+  update.mutable_update()->set_job(3);
+  update.mutable_update()->add_fields("dependency");
+  update.mutable_update()->mutable_values()->set_dependency("afterok:1");
+  EXPECT_TRUE(ErrorOf(As(update, 1002, v1::Caller::USER)).starts_with("there is no earlier job 1"));
+}
+
+TEST_F(LiveWorldTest, ADrainedNodeSaysWhoDrainedItWhenAndWhy) {
+  Hello(10, "a");
+  v1::ClientRequest drain;
+  drain.mutable_drain()->set_node("a");
+  drain.mutable_drain()->set_drain(true);
+  drain.mutable_drain()->set_reason("new disk");
+  EXPECT_EQ(Call(As(drain, 1003, v1::Caller::OPERATOR)).drain().status().changed_by(),
+            "drained by user1003 (uid 1003, operator) at 1970-01-01 00:00:00 UTC: new disk");
+  Step(std::chrono::hours(30));
+  drain.mutable_drain()->set_drain(false);
+  drain.mutable_drain()->clear_reason();
+  EXPECT_EQ(Call(As(drain, 0, v1::Caller::ADMIN)).drain().status().changed_by(),
+            "undrained by user0 (uid 0, admin) at 1970-01-02 06:00:00 UTC");
+  drain.mutable_drain()->set_reason(std::string(201, 'x'));
+  EXPECT_EQ(ErrorOf(drain), "the reason has 201 bytes; expected at most 200");
+}
+
+TEST_F(LiveWorldTest, AContainerThatNoNodeCanRunIsRefused) {
+  v1::ClientRequest contained = Submission(1);
+  contained.mutable_submit()->mutable_job()->mutable_launch()->mutable_container()->set_image("i");
+  const auto hello = [this](std::uint64_t connection, const std::string& node, bool isolates) {
+    v1::AgentMessage message = HelloOf(node);
+    message.mutable_hello()->set_isolates(isolates);
+    controller_->world().OnAgent(connection, message);
+    Step();
+  };
+  EXPECT_TRUE(Call(contained).has_submit());  // nobody knows yet
+  hello(10, "a", true);
+  EXPECT_EQ(ErrorOf(contained),
+            "it names the container image 'i', and all nodes that it may run on start jobs by "
+            "trainyard-launcher, which gives them no further rights (no_new_privs), without which "
+            "podman starts nothing; expected no --container-image");
+  EXPECT_TRUE(Call(Submission(1)).has_submit());
+  hello(11, "b", false);
+  EXPECT_TRUE(Call(contained).has_submit());
+}
+
 TEST_F(LiveWorldTest, AFailureEndsAJobThatMayNotTryAgain) {
   Hello(10, "a");
   const std::uint64_t job = Submit(1);
@@ -929,6 +926,9 @@ TEST_F(LiveWorldTest, AFailureEndsAJobThatMayNotTryAgain) {
   const v1::JobStatus status = controller_->world().StatusOf(JobAt(0));
   EXPECT_EQ(status.exit_code(), 3);
   EXPECT_EQ(status.reason(), "worker 0 exited with 3");
+  store_.DropSnapshots();  // the journal alone says so, too
+  Open();
+  EXPECT_EQ(controller_->world().StatusOf(JobAt(0)).reason(), "worker 0 exited with 3");
 }
 
 TEST_F(LiveWorldTest, AJobThatAdvancesNoMoreSaysSo) {
@@ -1344,6 +1344,29 @@ TEST_F(LiveWorldTest, LogsAreThoseOfTheLastAttemptThatHasStarted) {
   EXPECT_EQ(ErrorOf(logs), "job 3 has not started: it is waiting (not enough free GPUs; down: b)");
 }
 
+TEST_F(LiveWorldTest, WhoHasNoLogLearnsHowTheJobStands) {
+  Hello(10, "a");
+  Submit(1);
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::EXITED, 127);
+  report.set_cause(v1::AttemptReport::NO_PROGRAM);
+  report.set_message("virtual environment '/venv': it has no program bin/python here");
+  Tell(10, report);
+  Heard(10);
+  v1::ClientRequest logs;
+  logs.mutable_logs()->set_job(1);
+  Call(logs);
+  const auto asked = Heard(10);
+  ASSERT_FALSE(asked.empty());
+  v1::AgentMessage none;
+  none.mutable_log()->set_call(asked.front().read_log().call());
+  none.mutable_log()->mutable_error()->set_message("job 1: no log of rank 0 of attempt 1");
+  controller_->world().OnAgent(10, none);
+  Step();
+  EXPECT_EQ(said_.replies[calls_].error().message(),
+            "job 1: no log of rank 0 of attempt 1; it is " + StateText(StateOf(1)) + " (" +
+                StatusOf(1).reason() + ")");
+}
+
 TEST_F(LiveWorldTest, ADrainedNodeGivesItsJobsAway) {
   Hello(10, "a");
   Submit(1);
@@ -1674,7 +1697,13 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   v1::LaunchSpec& launch = *request.mutable_submit()->mutable_job()->mutable_launch();
   launch.mutable_container()->set_workdir("/work");
   EXPECT_EQ(ErrorOf(request),
-            "--container-image is missing or begins with '-'; expected the name of an image");
+            "--container-workdir needs a container; expected --container-image with it");
+  launch.mutable_container()->add_mounts("/data:/data");
+  EXPECT_EQ(ErrorOf(request),
+            "--container-mounts needs a container; expected --container-image with it");
+  launch.mutable_container()->clear_mounts();
+  launch.mutable_container()->set_image("--rm");
+  EXPECT_EQ(ErrorOf(request), "--container-image begins with '-'; expected the name of an image");
   launch.mutable_container()->set_image("train");
   launch.mutable_container()->add_mounts("/data:relative");
   EXPECT_EQ(ErrorOf(request),

@@ -3,6 +3,7 @@
 // any other, asks for once it is known who runs where.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "trainyard/cluster.h"
 #include "trainyard/job.h"
 #include "trainyard/options.h"
+#include "trainyard/snapshot.h"
 
 namespace trainyard::loader {
 
@@ -45,18 +47,23 @@ class WorkerDivision {
   WorkerDivision(const LoaderProfiles& profiles, const DivisionOptions& options)
       : profiles_(profiles), model_(profiles.model(options.published)), options_(options) {}
 
-  // Workers of each job, all its devices together.
-  [[nodiscard]] std::vector<int> Divide(const Cluster& cluster,
-                                        std::span<const LoaderJob> jobs) const;
+  // Workers of each job, all its devices together. `rates`: what kExact goes by, so that what has
+  // been measured counts; null, or with published predictions: the profiles alone.
+  [[nodiscard]] std::vector<int> Divide(const Cluster& cluster, std::span<const LoaderJob> jobs,
+                                        const ExecutionModel* rates = nullptr) const;
 
  private:
   [[nodiscard]] std::vector<int> ByPublishedRule(const Cluster& cluster,
                                                  std::span<const LoaderJob> jobs,
                                                  std::span<const int> sharing) const;
-  [[nodiscard]] std::vector<int> Exactly(const Cluster& cluster, std::span<const LoaderJob> jobs,
-                                         std::span<const int> sharing) const;
-  [[nodiscard]] LoaderDemand DemandOf(const LoaderJob& job, int sharing,
-                                      std::span<const int> cores) const;
+  // Images per second of a job with so many workers, as many jobs as `sharing` on its GPUs.
+  struct Predicted {
+    double gpu_rate = 0;  // with data enough
+    std::function<double(int workers)> rate_with;
+  };
+  [[nodiscard]] Predicted ByProfiles(const LoaderJob& job, int sharing) const;
+  [[nodiscard]] static Predicted ByRates(const LoaderJob& job, int sharing,
+                                         const ExecutionModel& rates);
 
   const LoaderProfiles& profiles_;
   const ThroughputModel model_;

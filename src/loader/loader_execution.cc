@@ -11,6 +11,23 @@
 namespace trainyard::loader {
 namespace {
 
+double WorkersOf(const Slices& slices) {
+  std::int64_t milli_cpus = 0;
+  for (const Slice& slice : slices) {
+    milli_cpus += slice.soft.milli_cpus;
+  }
+  return static_cast<double>(milli_cpus) / 1000;
+}
+
+// Who is collocated names his GPUs.
+int SharingUnder(const Grant& grant, const CoRunners& co_runners) {
+  std::vector<const Slices*> jobs{&grant.slices};
+  for (const JobSpec* other : co_runners.collocated) {
+    jobs.push_back(&DevicesOf(*other));
+  }
+  return std::max(1, SharingOf(jobs).front());
+}
+
 class LoaderModel final : public ExecutionModel {
  public:
   LoaderModel(const LoaderProfiles& profiles, WorkersFrom from)
@@ -28,42 +45,12 @@ class LoaderModel final : public ExecutionModel {
   }
   [[nodiscard]] Throughput ThroughputUnder(const JobSpec& job, const Grant& grant,
                                            const CoRunners& co_runners) const override {
-    return Throughput::OfRate(LoadedRateUnder(job, grant, co_runners));
+    return Throughput::OfRate(LoadedRateUnder({.loader = model_.loader, .from = from_},
+                                              Rate(job, grant.gpus), job, grant, co_runners));
   }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& /*job*/) const override { return {}; }
 
  private:
-  [[nodiscard]] double LoadedRateUnder(const JobSpec& job, const Grant& grant,
-                                       const CoRunners& co_runners) const {
-    const double batch = static_cast<double>(job.batch_size);
-    const double gpu_rate = Rate(job, grant.gpus) * batch / SharingUnder(grant, co_runners);
-    if (gpu_rate <= 0) {
-      return 0;
-    }
-    const int asked = job.traits ? job.traits->loader_workers : 0;
-    if (from_ == WorkersFrom::kRequest && asked == 0) {
-      return gpu_rate / batch;
-    }
-    const double workers = from_ == WorkersFrom::kRequest ? asked : WorkersOf(grant.slices);
-    return LoadedRate(model_, gpu_rate, workers, job.gpus) / batch;
-  }
-  static double WorkersOf(const Slices& slices) {
-    std::int64_t milli_cpus = 0;
-    for (const Slice& slice : slices) {
-      milli_cpus += slice.soft.milli_cpus;
-    }
-    return static_cast<double>(milli_cpus) / 1000;
-  }
-
-  // Who is collocated names his GPUs.
-  static int SharingUnder(const Grant& grant, const CoRunners& co_runners) {
-    std::vector<const Slices*> jobs{&grant.slices};
-    for (const JobSpec* other : co_runners.collocated) {
-      jobs.push_back(&DevicesOf(*other));
-    }
-    return std::max(1, SharingOf(jobs).front());
-  }
-
   const LoaderProfiles& profiles_;
   const ThroughputModel model_;
   const WorkersFrom from_;
@@ -75,11 +62,26 @@ std::unique_ptr<ExecutionModel> MakeLoaderModel(const LoaderProfiles& profiles, 
   return std::make_unique<LoaderModel>(profiles, from);
 }
 
-double LoadedRate(const ThroughputModel& model, double gpu_rate, double workers, int devices) {
+double LoadedRate(const LoaderCoefficients& loader, double gpu_rate, double workers, int devices) {
   if (workers <= 0) {
-    return 1 / (1 / gpu_rate + 1 / model.LoaderRate(devices));
+    return 1 / (1 / gpu_rate + 1 / loader.Rate(devices));
   }
-  return std::min(gpu_rate, model.LoaderRate(workers));
+  return std::min(gpu_rate, loader.Rate(workers));
+}
+
+double LoadedRateUnder(const LoaderSide& side, double alone, const JobSpec& job, const Grant& grant,
+                       const CoRunners& co_runners) {
+  const double batch = static_cast<double>(job.batch_size);
+  const double gpu_rate = alone * batch / SharingUnder(grant, co_runners);
+  if (gpu_rate <= 0) {
+    return 0;
+  }
+  const int asked = job.traits ? job.traits->loader_workers : 0;
+  if (side.from == WorkersFrom::kRequest && asked == 0) {
+    return gpu_rate / batch;
+  }
+  const double workers = side.from == WorkersFrom::kRequest ? asked : WorkersOf(grant.slices);
+  return LoadedRate(side.loader, gpu_rate, workers, job.gpus) / batch;
 }
 
 std::vector<int> SharingOf(std::span<const Slices* const> jobs) {

@@ -24,8 +24,18 @@ enum class WorkersFrom : unsigned char {
 // Images per second of a job whose GPUs take `gpu_rate`, all together. Without workers each of its
 // `devices` processes loads for itself, between its iterations. A worker with half a core is half a
 // worker.
-[[nodiscard]] double LoadedRate(const ThroughputModel& model, double gpu_rate, double workers,
+[[nodiscard]] double LoadedRate(const LoaderCoefficients& loader, double gpu_rate, double workers,
                                 int devices);
+
+// What a model takes for the loader of a job.
+struct LoaderSide {
+  LoaderCoefficients loader{};
+  WorkersFrom from{};
+};
+// Iterations per second under the grant, beside these co-runners, of a job that does `alone` with
+// its GPUs for itself and data enough.
+[[nodiscard]] double LoadedRateUnder(const LoaderSide& side, double alone, const JobSpec& job,
+                                     const Grant& grant, const CoRunners& co_runners);
 
 // The largest number of jobs on one GPU of each, itself included, in the order of `jobs`.
 [[nodiscard]] std::vector<int> SharingOf(std::span<const Slices* const> jobs);

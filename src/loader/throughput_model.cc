@@ -84,10 +84,6 @@ double ThroughputModel::DeviceRate(const ModelSize& size, TrainingShape shape) c
   return shape.batch / shape.devices / IterationSeconds(size, shape);
 }
 
-double ThroughputModel::LoaderRate(double workers) const {
-  return workers > 0 ? 1 / (loader.per_worker / workers + loader.shared) : 0;
-}
-
 ThroughputModel ThroughputModel::Published() {
   // As they stand in the published program.
   return {.gpu = {.base = 0.03919002676386965,

@@ -39,6 +39,10 @@ struct LoaderCoefficients {
   double per_worker = 0;
   double shared = 0;  // what no number of workers gets below
 
+  // Images per second of all workers of a job together; 0 without workers.
+  [[nodiscard]] double Rate(double workers) const {
+    return workers > 0 ? 1 / (per_worker / workers + shared) : 0;
+  }
   friend bool operator==(const LoaderCoefficients&, const LoaderCoefficients&) = default;
 };
 
@@ -53,8 +57,8 @@ struct ThroughputModel {
   [[nodiscard]] double IterationSeconds(const ModelSize& size, TrainingShape shape) const;
   // Images per second of one device that has its GPU alone.
   [[nodiscard]] double DeviceRate(const ModelSize& size, TrainingShape shape) const;
-  // Images per second of all workers of a job together; 0 without workers.
-  [[nodiscard]] double LoaderRate(double workers) const;
+  // LoaderCoefficients::Rate.
+  [[nodiscard]] double LoaderRate(double workers) const { return loader.Rate(workers); }
   // Of one worker, where each device has one.
   [[nodiscard]] double WorkerRate(int devices) const { return LoaderRate(devices) / devices; }
 

@@ -9,7 +9,7 @@
 namespace trainyard::profile {
 namespace {
 
-bool IsCost(Measure measure) { return measure >= Measure::kStart; }
+bool IsOfModelAlone(Measure measure) { return measure >= Measure::kStart; }
 
 double MedianOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -82,7 +82,7 @@ bool MeasuredBook::Add(MeasuredKey key, Measure measure, double value) {
   if (key.model.empty() || key.gpus < 1 || !IsPossible(value)) {
     return false;
   }
-  if (IsCost(measure)) {
+  if (IsOfModelAlone(measure)) {
     key.batch_size = 0;
     key.gpu_type.clear();
   }

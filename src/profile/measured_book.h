@@ -30,24 +30,25 @@ enum class Measure : std::uint8_t {
   kRestart,
   kResize,
   kMigrate,
-  kStop,  // seconds from the notice until all workers have gone
+  kStop,    // seconds from the notice until all workers have gone
+  kLoader,  // seconds of a sample, where so many loader workers were what limited the job
 };
-inline constexpr std::array<std::string_view, 9> kMeasureNames{
+inline constexpr std::array<std::string_view, 10> kMeasureNames{
     "rate",      "load_s",   "forward_s", "communication_s", "start_s",
-    "restart_s", "resize_s", "migrate_s", "stop_s"};
+    "restart_s", "resize_s", "migrate_s", "stop_s",          "loader_s"};
 inline constexpr std::size_t kMeasures = kMeasureNames.size();
 
 [[nodiscard]] std::string_view NameOf(Measure measure);
 [[nodiscard]] std::optional<Measure> MeasureNamed(std::string_view name);
 [[nodiscard]] Measure MeasureOf(Change change);
 
-// What has been measured where. Costs are of the model alone: they have no batch size and no GPU
-// type (MeasuredBook::Add leaves these out).
+// What has been measured where. Costs and loaders are of the model alone: they have no batch size
+// and no GPU type (MeasuredBook::Add leaves these out).
 struct MeasuredKey {
   std::string model;
   std::int64_t batch_size = 0;
   std::string gpu_type;
-  int gpus = 1;
+  int gpus = 1;  // kLoader: loader workers, of all processes of a job
 
   friend auto operator<=>(const MeasuredKey&, const MeasuredKey&) = default;  // NOLINT
   void Serialize(StateStream& state) { state(model, batch_size, gpu_type, gpus); }
@@ -105,6 +106,7 @@ class MeasuredBook {
 
   [[nodiscard]] const std::map<MeasuredKey, Entry>& entries() const { return entries_; }
   [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] std::uint64_t added() const { return added_; }  // samples so far
   void Serialize(StateStream& state) { state(entries_, added_); }
 
  private:

@@ -161,7 +161,7 @@ TEST(MeasuredFileTest, BadInputIsNamedWithItsLine) {
   EXPECT_EQ(message(head), "f.csv: no samples; expected what `trainyard profiles export` writes");
   EXPECT_EQ(message(head + "m,32,,1,speed,3\n"),
             "f.csv:2: column 'measure' is 'speed'; expected one of rate, load_s, forward_s, "
-            "communication_s, start_s, restart_s, resize_s, migrate_s, stop_s");
+            "communication_s, start_s, restart_s, resize_s, migrate_s, stop_s, loader_s");
   EXPECT_NE(message(head + "m,32,,0,rate,3\n").find("f.csv:2: column 'gpus' is '0'"),
             std::string::npos);
   EXPECT_NE(message(head + "m,32,,1,rate,0\n").find("f.csv:2: column 'value' is '0'"),

@@ -2,7 +2,9 @@
 // An execution model corrected by what the cluster has measured of its own jobs.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,7 +20,7 @@ namespace trainyard::profile {
 // Jobs that are bound to a profile row advance as much faster or slower than the profile says as
 // has been measured of their model and batch size on that type of GPU. Other jobs are as in the
 // model below: stages that have been measured are in the job itself (CorrectStages).
-class MeasuredModel final : public ExecutionModel {
+class MeasuredModel : public ExecutionModel {
  public:
   // `stated` must outlive it.
   MeasuredModel(MeasuredBook book, const ExecutionModel& stated, const Cluster& cluster)
@@ -32,6 +34,13 @@ class MeasuredModel final : public ExecutionModel {
   }
   // The type of all GPUs of the grant; nothing: they are of several, or of none.
   [[nodiscard]] const GpuType* TypeOf(const Slices& slices) const;
+
+  // Seconds of a sample with so many loader workers, as stated; nothing: the run does not tell
+  // loading and training of that model apart.
+  [[nodiscard]] virtual std::optional<double> LoaderSeconds(const std::string& /*model*/,
+                                                            int /*workers*/) const {
+    return std::nullopt;
+  }
 
   // What a fact of kMeasured says of the job; true: the book says something else now.
   bool Add(const JobSpec& job, const model::Event& fact);
@@ -61,5 +70,10 @@ class MeasuredModel final : public ExecutionModel {
   const ExecutionModel& stated_;
   const model::GpuTypes types_;
 };
+
+// Makes a model of the run's own kind in place of a MeasuredModel. `stated` and `cluster` must
+// outlive what it makes.
+using Corrector = std::function<std::unique_ptr<MeasuredModel>(
+    MeasuredBook book, const ExecutionModel& stated, const Cluster& cluster)>;
 
 }  // namespace trainyard::profile

@@ -2,12 +2,18 @@
 #include "rpc/address.h"
 
 #include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <optional>
 
 #include "base/try.h"
+#include "io/descriptor.h"
+
+#undef NO_DATA  // of netdb.h; messages have the name, too
 
 namespace trainyard::rpc {
 namespace {
@@ -68,6 +74,27 @@ Status CheckListenAddress(std::string_view option, std::string_view text) {
 Result<std::string> ControllerAddress(std::string_view option, std::string_view text) {
   ASSIGN_OR_RETURN(const bool has_port, CheckAddress(option, text, 1));
   return has_port ? std::string(text) : fmt::format("{}:{}", text, kDefaultPort);
+}
+
+bool IsThisMachine(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  addrinfo* found = nullptr;
+  const addrinfo wanted{.ai_socktype = SOCK_DGRAM};
+  if (getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) {
+    return false;
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, freeaddrinfo);
+  for (const addrinfo* at = all.get(); at != nullptr; at = at->ai_next) {
+    const io::Descriptor socket(::socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    // The kernel binds to addresses of the machine alone.
+    if (socket.open() && bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace trainyard::rpc

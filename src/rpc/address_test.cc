@@ -48,5 +48,13 @@ TEST(AddressTest, AControllerMayTakeAnyFreePort) {
             "--listen is '127.0.0.1:70000': '70000' is no port; expected a number from 0 to 65535");
 }
 
+TEST(AddressTest, TheMachineKnowsItsOwnAddresses) {
+  EXPECT_TRUE(IsThisMachine("127.0.0.1:7077"));
+  EXPECT_TRUE(IsThisMachine("127.3.2.1:7077"));
+  EXPECT_TRUE(IsThisMachine("localhost:7077"));
+  EXPECT_FALSE(IsThisMachine("203.0.113.7:7077"));  // of no machine
+  EXPECT_FALSE(IsThisMachine("nobody.invalid:7077"));
+}
+
 }  // namespace
 }  // namespace trainyard::rpc

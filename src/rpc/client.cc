@@ -32,6 +32,7 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kLeastPause{100};
 constexpr milliseconds kLongestPause{2'000};
+constexpr milliseconds kTurnPatience{60'000};  // for the turn of a user who makes many calls
 
 // Pauses that double, each shortened by up to a half at random so that many agents do not come
 // back all at once.
@@ -102,6 +103,7 @@ class Client final : public ClusterClient {
                                          base::ReplaceAll(*field, "_", " ")));
     }
     const auto give_up = steady_clock::now() + patience;
+    const auto give_up_waiting = steady_clock::now() + kTurnPatience;
     bool told = false;
     bool renewed = false;  // the route has been asked for once more
     Backoff backoff;
@@ -116,6 +118,11 @@ class Client final : public ClusterClient {
       if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED &&
           !std::exchange(renewed, true)) {
         stub_.reset();  // its token is too old, or it came before the controller's socket
+        continue;
+      }
+      if (const std::optional<milliseconds> wait = RetryAfter(context);
+          wait && steady_clock::now() + *wait < std::max(give_up, give_up_waiting)) {
+        std::this_thread::sleep_for(*wait);
         continue;
       }
       const bool answered = context.GetServerTrailingMetadata().count(kOwnWords) > 0;
@@ -140,10 +147,28 @@ class Client final : public ClusterClient {
   }
 
  private:
+  // When a controller that has had too many calls wants to hear this one again; none: it has not
+  // said so. Up to twice as long as it says, so that many who wait do not come all at once.
+  [[nodiscard]] std::optional<milliseconds> RetryAfter(const grpc::ClientContext& context) {
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto found = metadata.find(kRetryAfterMs);
+    if (found == metadata.end()) {
+      return std::nullopt;
+    }
+    const auto ms = base::ToNumber({found->second.data(), found->second.size()});
+    const auto least = std::clamp(milliseconds(static_cast<std::int64_t>(ms.value_or(0))),
+                                  kLeastPause, kTurnPatience);
+    return least +
+           milliseconds(std::uniform_int_distribution<std::int64_t>(0, least.count())(random_));
+  }
+
   // Has a connection and what proves who the caller is.
   [[nodiscard]] Status Reach() {
-    if (stub_ == nullptr) {
+    // Before its token is too old, which the controller would write down as a refusal.
+    constexpr std::chrono::minutes kFresh(8);
+    if (stub_ == nullptr || steady_clock::now() - reached_ > kFresh) {
       ASSIGN_OR_RETURN(route_, FindRoute(address_, options_));
+      reached_ = steady_clock::now();
       stub_ = v1::Cluster::NewStub(NewChannel(route_));
     }
     return {};
@@ -186,7 +211,9 @@ class Client final : public ClusterClient {
   const std::string address_;
   const std::function<void(const std::string&)> tell_;
   const RouteOptions options_;
+  std::minstd_rand random_{std::random_device{}()};
   Route route_;
+  steady_clock::time_point reached_{};
   std::unique_ptr<v1::Cluster::Stub> stub_;  // none: not connected
 };
 

@@ -17,8 +17,9 @@ class IdentityService final : public v1::Identity::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
-  IdentityService(identity::Authority& authority, std::function<void(const std::string&)> log)
-      : authority_(authority), log_(std::move(log)) {}
+  IdentityService(identity::Authority& authority, std::function<void(const std::string&)> log,
+                  std::function<void()> changed)
+      : authority_(authority), log_(std::move(log)), changed_(std::move(changed)) {}
 
   Reactor* Buy(Context* context, const v1::BuyRequest* request, v1::BuyReply* reply) override {
     Result<std::string> token = authority_.Sell(*request);
@@ -47,7 +48,9 @@ class IdentityService final : public v1::Identity::CallbackService {
     if (!caller.ok()) {
       return Refuse(*context, caller.error());
     }
-    return Answer(*context, authority_.Manage(caller.value(), *request), *reply);
+    Result<v1::ManageReply> managed = authority_.Manage(caller.value(), *request);
+    changed_();
+    return Answer(*context, std::move(managed), *reply);
   }
 
  private:
@@ -77,13 +80,15 @@ class IdentityService final : public v1::Identity::CallbackService {
 
   identity::Authority& authority_;
   const std::function<void(const std::string&)> log_;
+  const std::function<void()> changed_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeIdentityService(identity::Authority& authority,
-                                                   std::function<void(const std::string&)> log) {
-  return std::make_unique<IdentityService>(authority, std::move(log));
+                                                   std::function<void(const std::string&)> log,
+                                                   std::function<void()> changed) {
+  return std::make_unique<IdentityService>(authority, std::move(log), std::move(changed));
 }
 
 std::string PeerCertificate(const grpc::ServerContextBase& context) {

@@ -15,9 +15,11 @@ class Service;
 
 namespace trainyard::rpc {
 
-// `authority` must outlive it. `log` hears what is refused and what is changed; may be empty.
+// `authority` must outlive it. `log` hears what is refused; may be empty. `changed` is called after
+// each change of the book of users and nodes, before its caller has the answer.
 [[nodiscard]] std::unique_ptr<grpc::Service> MakeIdentityService(
-    identity::Authority& authority, std::function<void(const std::string& line)> log);
+    identity::Authority& authority, std::function<void(const std::string& line)> log,
+    std::function<void()> changed);
 
 // The certificate that the peer has proved to have, PEM; empty: none.
 [[nodiscard]] std::string PeerCertificate(const grpc::ServerContextBase& context);

@@ -15,6 +15,7 @@
 #include "identity/munge.h"
 #include "identity/secret_file.h"
 #include "io/file.h"
+#include "rpc/address.h"
 #include "rpc/identity_calls.h"
 #include "trainyard/identity.pb.h"
 
@@ -51,7 +52,7 @@ Result<std::optional<Route>> ByDoor(const std::string& address, const RouteOptio
   std::string socket =
       options.socket.empty() ? FromEnvironment("TRAINYARD_CONTROLLER_SOCKET") : options.socket;
   const bool chosen = !socket.empty();
-  if (!chosen && !IsLoopback(address)) {
+  if (!chosen && !IsLoopback(address) && !IsThisMachine(address)) {
     return std::optional<Route>();
   }
   socket = chosen ? socket : identity::DoorName(PortOf(address));

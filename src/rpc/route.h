@@ -10,7 +10,7 @@ namespace trainyard::rpc {
 
 struct RouteOptions {
   // The controller's local socket: a path, or '@' and a name. Empty: TRAINYARD_CONTROLLER_SOCKET;
-  // without it, for an address of loopback, the one that belongs to the port.
+  // without it, for an address of this machine, the one that belongs to the port.
   std::string socket{};
   // Of a node: the folder with its certificate, once it has joined. Empty: none.
   std::string identity_folder{};

@@ -5,18 +5,15 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,6 +22,7 @@
 #include "identity/authority.h"
 #include "rpc/address.h"
 #include "rpc/identity_service.h"
+#include "rpc/listener.h"
 #include "rpc/route.h"
 #include "rpc/wire.h"
 #include "trainyard/live.grpc.pb.h"
@@ -34,6 +32,8 @@ namespace {
 
 // How long peers have to take the server's farewell.
 constexpr std::chrono::milliseconds kFarewell{500};
+constexpr int kHandshakeMs = 10'000;  // from a connection's beginning until it has said who it is
+constexpr int kMostIdleMs = 300'000;  // without a call or a stream
 
 std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const ServerOptions& options) {
   constexpr unsigned kSeconds = 1;  // between two looks at the files
@@ -56,6 +56,13 @@ grpc::Status Unknown(const Error& error) {
   return {grpc::StatusCode::UNAUTHENTICATED, error.message};
 }
 
+// A call that comes too soon after others of its caller's.
+grpc::Status TooSoon(const v1::Caller& caller, const Rate& rate, double wait_s) {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          fmt::format("{} makes more than {:g} calls per second; try again in {:.0f} s",
+                      identity::NameOf(caller), rate.per_s, std::ceil(wait_s))};
+}
+
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the controller stops"}; }
 
 class Server;
@@ -72,6 +79,16 @@ class OpenCall final : public grpc::ServerUnaryReactor {
       : server_(server), context_(context), fill_(std::move(fill)) {}
 
   void set_number(std::uint64_t number) { number_ = number; }
+  [[nodiscard]] std::string token() const { return TokenOf(*context_); }
+
+  void Log(const std::string& why) const;
+
+  // The caller is to come again, but not at once.
+  void Refuse(const grpc::Status& status, double wait_s) {
+    constexpr double kMs = 1000;
+    context_->AddTrailingMetadata(kRetryAfterMs, fmt::format("{:.0f}", std::ceil(wait_s * kMs)));
+    Finish(status);
+  }
 
   void Answer(v1::ClientReply reply) {
     if (reply.kind_case() == v1::ClientReply::kError) {
@@ -134,6 +151,14 @@ class AgentConnection final : public AgentReactor {
     DropUnsent();
     End(Stopping());
   }
+
+  // At once, whether the peer reads or not.
+  void Revoke(const Error& why) {
+    const std::lock_guard lock(mutex_);
+    Cut(Unknown(why));
+  }
+
+  [[nodiscard]] std::string certificate() const { return PeerCertificate(*context_); }
 
   void OnReadDone(bool ok) override;
 
@@ -256,25 +281,30 @@ class Server final : public RpcServer {
         inbox_(inbox),
         cluster_(*this),
         agents_(*this),
-        identity_(options.authority == nullptr
-                      ? nullptr
-                      : MakeIdentityService(*options.authority, options.log)) {}
+        identity_(
+            options.authority == nullptr
+                ? nullptr
+                : MakeIdentityService(*options.authority, options.log, [this] { CutRevoked(); })),
+        user_calls_(options.user_calls) {}
   ~Server() override { Stop(); }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // False: it cannot listen there.
-  [[nodiscard]] bool Start() {
+  [[nodiscard]] Status Start() {
+    ASSIGN_OR_RETURN(listener_,
+                     Listener::Open(options_.listen, options_.connections, options_.log));
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(options_.listen, CredentialsOf(options_), &port_);
+    const auto acceptor = std::shared_ptr(builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        CredentialsOf(options_)));
     if (identity_ != nullptr) {
       builder.RegisterService(identity_.get());
     }
     builder.RegisterService(&cluster_);
     builder.RegisterService(&agents_);
     builder.SetMaxReceiveMessageSize(options_.max_message_bytes);
-    // With it a second controller would get its share of the calls instead of an error.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -282,10 +312,18 @@ class Server final : public RpcServer {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kLeastPingGapMs);
     grpc_ = builder.BuildAndStart();
-    return grpc_ != nullptr;
+    if (grpc_ == nullptr) {
+      return Failed("gRPC refuses it");
+    }
+    listener_->Serve([acceptor](int fd) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+      connection.fd = fd;
+      acceptor->HandleNewConnection(&connection);
+    });
+    return {};
   }
 
-  [[nodiscard]] int port() const override { return port_; }
+  [[nodiscard]] int port() const override { return listener_->port(); }
 
   void Reply(std::uint64_t call, v1::ClientReply reply) override {
     if (OpenCall* const open = TakeCall(call); open != nullptr) {
@@ -328,6 +366,16 @@ class Server final : public RpcServer {
   }
 
   void Open(OpenCall* call, v1::ClientRequest request) {
+    if (request.caller().role() == v1::Caller::USER) {
+      const auto soon = user_calls_.Take(identity::NameOf(request.caller()), MonotonicSeconds());
+      if (soon) {
+        const grpc::Status status = TooSoon(request.caller(), options_.user_calls, soon->wait_s);
+        if (soon->first) {
+          call->Log(status.error_message());
+        }
+        return call->Refuse(status, soon->wait_s);
+      }
+    }
     grpc::Status refusal;
     std::uint64_t number = 0;
     {
@@ -359,12 +407,12 @@ class Server final : public RpcServer {
   }
 
   [[nodiscard]] AgentReactor* Open(grpc::CallbackServerContext* context) {
+    const std::lock_guard lock(mutex_);  // from before it is known to be good until it can be cut
     Result<std::string> node = NodeOf(*context);
     if (!node.ok()) {
       Log(*context, node.error().message);
       return new RefusedAgent(Unknown(node.error()));
     }
-    const std::lock_guard lock(mutex_);
     if (const grpc::Status refusal = WhyRefused(connections_.size(), options_.max_agents, "agents");
         !refusal.ok()) {
       return new RefusedAgent(refusal);
@@ -374,6 +422,42 @@ class Server final : public RpcServer {
         std::make_shared<AgentConnection>(*this, context, number, std::move(node).value());
     connections_.emplace(number, agent);
     return agent.get();
+  }
+
+  // Ends what was let in with proofs that have been revoked since.
+  void CutRevoked() {
+    std::map<OpenCall*, Error> calls;
+    std::map<std::shared_ptr<AgentConnection>, Error> agents;
+    std::vector<std::uint64_t> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [number, call] : calls_) {
+        if (const auto caller = options_.authority->CallerOf(call->token()); !caller.ok()) {
+          calls.emplace(call, caller.error());
+          gone.push_back(number);
+        }
+      }
+      for (const std::uint64_t number : gone) {
+        calls_.erase(number);
+      }
+      for (const auto& [number, agent] : connections_) {
+        const std::string certificate = agent->certificate();
+        const auto node = certificate.empty() ? Result<std::string>(std::string())
+                                              : options_.authority->NodeOf(certificate);
+        if (!node.ok()) {
+          agents.emplace(agent, node.error());
+        }
+      }
+    }
+    for (const auto& [call, why] : calls) {
+      call->Finish(Unknown(why));
+    }
+    for (const auto& [agent, why] : agents) {
+      agent->Revoke(why);
+    }
+    for (const std::uint64_t number : gone) {
+      inbox_.OnCallGone(number);
+    }
   }
 
   [[nodiscard]] std::shared_ptr<AgentConnection> Remove(std::uint64_t connection) {
@@ -440,6 +524,7 @@ class Server final : public RpcServer {
     for (const auto& [number, agent] : connections) {
       agent->Stop();
     }
+    listener_->End();
     // Cuts what is left at the deadline, and waits until all reactors have heard OnDone.
     grpc_->Shutdown(std::chrono::system_clock::now() + kFarewell);
   }
@@ -449,7 +534,8 @@ class Server final : public RpcServer {
   ClusterService cluster_;
   AgentsService agents_;
   const std::unique_ptr<grpc::Service> identity_;  // null: nobody is asked
-  int port_ = 0;
+  RateLimit user_calls_;
+  std::unique_ptr<Listener> listener_;
 
   // Never held while the inbox is called; taken before a connection's own.
   std::mutex mutex_;
@@ -460,6 +546,8 @@ class Server final : public RpcServer {
 
   std::unique_ptr<grpc::Server> grpc_;  // last: it stops before the services go
 };
+
+void OpenCall::Log(const std::string& why) const { server_.Log(*context_, why); }
 
 void OpenCall::OnCancel() {
   if (server_.TakeCall(number_) != nullptr) {
@@ -540,29 +628,6 @@ AgentReactor* AgentsService::Attach(grpc::CallbackServerContext* context) {
   return server_.Open(context);
 }
 
-// gRPC only logs why it cannot listen; trying it once more tells.
-std::string WhyNot(const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  std::string host = listen.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  addrinfo* found = nullptr;
-  const addrinfo wanted{.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
-  if (const int code = getaddrinfo(host.c_str(), listen.substr(colon + 1).c_str(), &wanted, &found);
-      code != 0) {
-    return fmt::format("{}; expected HOST:PORT", gai_strerror(code));
-  }
-  const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const bool bound = bind(fd, found->ai_addr, found->ai_addrlen) == 0 && ::listen(fd, 1) == 0;
-  std::string why = bound ? "gRPC refuses it" : std::generic_category().message(errno);
-  close(fd);
-  freeaddrinfo(found);
-  return why;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inbox& inbox) {
@@ -572,8 +637,9 @@ Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inb
   ServerOptions taken = options;
   taken.tls = options.authority != nullptr && (options.tls || !IsLoopback(options.listen));
   auto server = std::make_unique<Server>(taken, inbox);
-  if (!server->Start()) {
-    return Failed(fmt::format("cannot listen at '{}': {}", options.listen, WhyNot(options.listen)));
+  if (const Status started = server->Start(); !started.ok()) {
+    return Failed(
+        fmt::format("cannot listen at '{}': {}", options.listen, started.error().message));
   }
   return std::unique_ptr<RpcServer>(std::move(server));
 }

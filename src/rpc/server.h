@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "rpc/listener.h"
+#include "rpc/rate_limit.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 
@@ -39,6 +41,10 @@ struct ServerOptions {
   int max_message_bytes = 1 << 20;
   int max_calls = 4096;  // at once; more are refused with RESOURCE_EXHAUSTED
   int max_agents = 4096;
+  ConnectionLimits connections{};
+  // Of each user who is neither operator nor admin. More are refused with RESOURCE_EXHAUSTED and
+  // with when to try again.
+  Rate user_calls{};
   // Whom to ask who makes a call, which is then in ClientRequest::caller. Must outlive the server;
   // null: nobody, everything comes in.
   identity::Authority* authority = nullptr;

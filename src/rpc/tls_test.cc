@@ -6,10 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <grpcpp/grpcpp.h>
 
 #include "identity/authority.h"
+#include "identity/door.h"
 #include "identity/secret_file.h"
 #include "io/file.h"
 #include "rpc/channel.h"
@@ -34,23 +36,67 @@ class CountingInbox final : public Inbox {
  public:
   void Serve(RpcServer* server) { server_ = server; }
   void OnCall(std::uint64_t call, v1::ClientRequest request) override {
-    ++calls;
     EXPECT_TRUE(request.has_caller());
     caller = request.caller().user();
+    ++calls;
+    if (silent) {
+      return;
+    }
     v1::ClientReply reply;
     reply.mutable_nodes();
     server_->Reply(call, std::move(reply));
   }
-  void OnCallGone(std::uint64_t /*call*/) override {}
+  void OnCallGone(std::uint64_t /*call*/) override { ++gone; }
   void OnAgent(std::uint64_t /*connection*/, v1::AgentMessage /*message*/) override { ++agents; }
   void OnAgentGone(std::uint64_t /*connection*/) override {}
 
   std::atomic<int> calls = 0;
+  std::atomic<int> gone = 0;
   std::atomic<int> agents = 0;
+  std::atomic<bool> silent = false;  // leaves calls open
   std::string caller;
 
  private:
   RpcServer* server_ = nullptr;
+};
+
+// The stream of an agent that says it is that node, until the server ends it.
+class OpenStream {
+ public:
+  OpenStream(const Route& route, const std::string& node)
+      : stub_(v1::Agents::NewStub(NewChannel(route))) {
+    Authorize(context_, route);
+    stream_ = stub_->Attach(&context_);
+    v1::AgentMessage hello;
+    hello.mutable_hello()->set_node(node);
+    stream_->Write(hello);
+  }
+  ~OpenStream() {
+    if (stream_ != nullptr) {
+      context_.TryCancel();
+      End();
+    }
+  }
+  OpenStream(const OpenStream&) = delete;
+  OpenStream& operator=(const OpenStream&) = delete;
+
+  void Beat() {
+    v1::AgentMessage message;
+    message.mutable_heartbeat()->set_number(1);
+    EXPECT_TRUE(stream_->Write(message));
+  }
+  // Waits for it.
+  grpc::Status End() {
+    v1::ControllerMessage message;
+    while (stream_->Read(&message)) {
+    }
+    return std::exchange(stream_, nullptr)->Finish();
+  }
+
+ private:
+  std::unique_ptr<v1::Agents::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ControllerMessage>> stream_;
 };
 
 class TlsTest : public testing::Test {
@@ -63,7 +109,8 @@ class TlsTest : public testing::Test {
     return std::move(opened).value();
   }
   void Start(bool tls = true) {
-    auto started = StartServer({.authority = authority_.get(), .tls = tls}, inbox_);
+    auto started =
+        StartServer({.user_calls = rate_, .authority = authority_.get(), .tls = tls}, inbox_);
     ASSERT_TRUE(started.ok()) << started.error().message;
     server_ = std::move(started).value();
     inbox_.Serve(server_.get());
@@ -139,6 +186,7 @@ class TlsTest : public testing::Test {
     return route;
   }
 
+  Rate rate_;
   ScratchFolder folder_;
   std::unique_ptr<identity::Authority> authority_;
   CountingInbox inbox_;
@@ -258,6 +306,23 @@ TEST_F(TlsTest, ACertificateThatTheBookDoesNotKnowIsNone) {
             grpc::StatusCode::UNAUTHENTICATED);
 }
 
+// As users of the controller's machine do where it listens at an address that others reach.
+TEST_F(TlsTest, AnAddressOfThisMachineIsServedByTheLocalSocket) {
+  auto started = StartServer({.listen = "0.0.0.0:0", .authority = authority_.get()}, inbox_);
+  ASSERT_TRUE(started.ok()) << started.error().message;
+  server_ = std::move(started).value();
+  inbox_.Serve(server_.get());
+  const std::string port = std::to_string(server_->port());
+  const auto door = identity::Door::Open(identity::DoorName(server_->port()), [this](uid_t uid) {
+    return authority_->LocalAnswer(uid, true);
+  });
+  ASSERT_TRUE(door.ok()) << door.error().message;
+  const Result<Route> route = FindRoute("0.0.0.0:" + port, {});
+  ASSERT_TRUE(route.ok()) << route.error().message;
+  EXPECT_EQ(Ask(route.value()), grpc::StatusCode::OK);
+  EXPECT_FALSE(FindRoute("203.0.113.7:" + port, {}).ok()) << "of another machine";
+}
+
 TEST_F(TlsTest, ANodeRenewsItsCertificateAndBothAreGoodUntilTheirEnd) {
   Start();
   const Route before = Joined("n0");
@@ -278,6 +343,95 @@ TEST_F(TlsTest, ARevokedNodeIsRefused) {
   ASSERT_TRUE(Manage(RouteOf(0), request).ok());
   EXPECT_EQ(Attach(node, "n0"), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_FALSE(RenewNode(address(), folder_.path() + "/n0").ok());
+}
+
+TEST_F(TlsTest, RevokingANodeCutsItsOpenStreamAndNoOther) {
+  Start();
+  OpenStream revoked(Joined("n0"), "n0");
+  OpenStream other(Joined("n1"), "n1");
+  OpenStream local(RouteOf(geteuid()), "n2");
+  while (inbox_.agents < 3) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  v1::ManageRequest request;
+  request.mutable_revoke()->set_name("n0");
+  ASSERT_TRUE(Manage(RouteOf(0), request).ok());
+  const grpc::Status status = revoked.End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_NE(status.error_message().find("is revoked"), std::string::npos) << status.error_message();
+  other.Beat();
+  local.Beat();
+  while (inbox_.agents < 5) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
+
+TEST_F(TlsTest, RemovingAUserEndsTheTokensOfTheLoginAndItsOpenCalls) {
+  Start();
+  const auto manage = [this](const v1::ManageRequest& request) {
+    return Manage(RouteOf(0), request).value().secret();
+  };
+  const auto login = [&](const std::string& user) {
+    v1::ManageRequest request;
+    request.mutable_add_user()->set_user(user);
+    request.mutable_add_user()->set_uid(12345);
+    Route route = RouteOf(0);
+    const std::string secret = manage(request);
+    v1::BuyRequest buy;
+    buy.set_secret(secret.substr(0, secret.find('.')));
+    route.token = BuyToken(route, buy).value();
+    return route;
+  };
+  const Route ann = login("ann");
+  const Route ben = login("ben");
+  EXPECT_EQ(Ask(ann), grpc::StatusCode::OK);
+  inbox_.silent = true;
+  grpc::StatusCode ended = grpc::StatusCode::OK;
+  std::thread waiting([&] { ended = Ask(ann); });
+  while (inbox_.calls < 2) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  v1::ManageRequest remove;
+  remove.mutable_remove_user()->set_name("ann");
+  manage(remove);
+  waiting.join();
+  EXPECT_EQ(ended, grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(inbox_.gone, 1);
+  inbox_.silent = false;
+  EXPECT_EQ(Ask(ann), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(Ask(ben), grpc::StatusCode::OK);
+  login("ann");  // another login of hers does not make the former good again
+  EXPECT_EQ(Ask(ann), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(TlsTest, AUserWhoCallsTooOftenWaitsAndOthersDoNot) {
+  rate_ = {.per_s = 1e-3, .burst = 2};
+  Start();
+  EXPECT_EQ(Ask(RouteOf(12345)), grpc::StatusCode::OK);
+  EXPECT_EQ(Ask(RouteOf(12345)), grpc::StatusCode::OK);
+  EXPECT_EQ(Ask(RouteOf(12345)), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Ask(RouteOf(12346)), grpc::StatusCode::OK);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(Ask(RouteOf(0)), grpc::StatusCode::OK);  // an admin
+  }
+}
+
+TEST_F(TlsTest, AClientWaitsForItsTurn) {
+  rate_ = {.per_s = 5, .burst = 1};
+  Start();
+  v1::ManageRequest add;
+  add.mutable_add_user()->set_user("ann");
+  add.mutable_add_user()->set_uid(12345);
+  setenv("XDG_CONFIG_HOME", folder_.path().c_str(), 1);
+  ASSERT_TRUE(LogIn(address(), Manage(RouteOf(0), add).value().secret()).ok());
+  const std::unique_ptr<ClusterClient> client = Connect(address());
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  for (int i = 0; i < 4; ++i) {
+    const Result<v1::ClientReply> reply = client->Call(request, seconds(60));
+    EXPECT_TRUE(reply.ok()) << reply.error().message;
+  }
+  unsetenv("XDG_CONFIG_HOME");
 }
 
 TEST_F(TlsTest, AServerTakesItsNewCertificateWithoutARestart) {

@@ -16,6 +16,9 @@ inline constexpr char kOwnWords[] = "trainyard";
 // Metadata of each call: who makes it, as a token of the controller.
 inline constexpr char kAuthorization[] = "authorization";
 
+// Metadata of a refusal: milliseconds after which the same call is worth trying again.
+inline constexpr char kRetryAfterMs[] = "trainyard-retry-ms";
+
 // A peer that does not answer a ping in time is dead; pings also go out while no call is open.
 inline constexpr int kPingEveryMs = 10'000;
 inline constexpr int kPingTimeoutMs = 5'000;

@@ -247,7 +247,8 @@ engine::EngineSetup Assembly::Setup(Cluster cluster) const {
                             .cluster = std::move(cluster),
                             .bundle = bundle(),
                             .rates = rates.get(),
-                            .overheads = preset.overheads};
+                            .overheads = preset.overheads,
+                            .corrector = corrector};
   if (policy.selector) {
     setup.selector = policy.selector.get();
     setup.forks = forks.get();

@@ -23,6 +23,7 @@ struct Assembly {
   Components grouping;                        // empty: none
   Components tuning;                          // empty: none
   std::unique_ptr<ExecutionModel> rates;      // the caller's choice
+  profile::Corrector corrector;               // of these rates; may be empty
   std::vector<Assembly> candidates;           // of a selector; then the others have no components
   std::unique_ptr<engine::ForkRunner> forks;  // likewise
 

@@ -12,6 +12,7 @@
 #include "base/try.h"
 #include "io/file.h"
 #include "loader/loader_execution.h"
+#include "loader/measured_loader.h"
 #include "model/gpu_types.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
@@ -275,6 +276,7 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
   } else if (models.loader) {
     const loader::WorkersFrom from =
         parts.divides_cores() ? loader::WorkersFrom::kGrant : loader::WorkersFrom::kRequest;
+    parts.corrector = loader::RefinedBy(*models.loader, from);
     parts.rates =
         std::make_unique<BoundOrOther>(loader::MakeLoaderModel(*models.loader, from),
                                        profile::MakeMixedModel(nullptr, parts.preset.stages));

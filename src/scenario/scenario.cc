@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "engine/run.h"
 #include "loader/loader_execution.h"
+#include "loader/measured_loader.h"
 #include "loader/reallocation.h"
 #include "model/gpu_types.h"
 #include "model/job_fields.h"
@@ -323,9 +324,10 @@ Status MakeLoaderRates(const Inputs& inputs, Assembly& parts) {
         "catalogue (columns model, params and flops)");
   }
   RETURN_IF_ERROR(CheckLoaderJobs(inputs));
-  parts.rates = loader::MakeLoaderModel(*inputs.models.loader, parts.divides_cores()
-                                                                   ? loader::WorkersFrom::kGrant
-                                                                   : loader::WorkersFrom::kRequest);
+  const loader::WorkersFrom from =
+      parts.divides_cores() ? loader::WorkersFrom::kGrant : loader::WorkersFrom::kRequest;
+  parts.corrector = loader::RefinedBy(*inputs.models.loader, from);
+  parts.rates = loader::MakeLoaderModel(*inputs.models.loader, from);
   return trace::CheckFits(*inputs.trace, inputs.cluster);
 }
 
@@ -590,6 +592,11 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   if (inputs.models.stages) {
     for (JobSpec& job : inputs.trace->jobs) {
       profile::BindStages(*inputs.models.stages, job);
+    }
+  }
+  if (inputs.models.loader && inputs.measured) {
+    for (JobSpec& job : inputs.trace->jobs) {  // as on a live cluster: what is measured counts
+      job.profile_row = inputs.models.loader->Check(job).ok() ? 0 : -1;
     }
   }
   if (inputs.models.throughput) {

@@ -151,7 +151,7 @@ void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
     return;
   }
   launcher_ = 0;
-  never_up_ = status != 0;
+  never_up_ = WIFEXITED(status) && status != 0;  // killed: it has gone, by whomever
   Look(now);
 }
 
@@ -352,7 +352,7 @@ void SupervisedAttempt::KillSupervisor() {
 // The launcher kills all that is left of it: no process of the attempt is outside of its control
 // group, and no other is in it. Whether it is done.
 bool SupervisedAttempt::AwaitEnd(Clock::time_point now) {
-  constexpr std::chrono::seconds kPause(1);
+  constexpr Clock::duration kLongest = std::chrono::seconds(30);
   if (ended_) {
     return true;
   }
@@ -360,7 +360,7 @@ bool SupervisedAttempt::AwaitEnd(Clock::time_point now) {
   if (ending_ == 0) {
     if (options_.launcher.BeginEnd(folder(), ending_) != 0) {
       ending_ = 0;
-      due_ = now + kPause;
+      due_ = now + end_pause_;
     }
     return false;
   }
@@ -368,7 +368,8 @@ bool SupervisedAttempt::AwaitEnd(Clock::time_point now) {
   if (waitpid(ending_, &status, WNOHANG) != 0) {
     ending_ = 0;
     ended_ = status == 0;
-    due_ = now + (ended_ ? Clock::duration(0) : kPause);
+    due_ = now + (ended_ ? Clock::duration(0) : end_pause_);
+    end_pause_ = std::min(end_pause_ * 2, kLongest);
   }
   return ended_;
 }

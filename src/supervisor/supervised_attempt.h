@@ -87,6 +87,7 @@ class SupervisedAttempt final : public Attempt {
   io::Descriptor lock_;
   Clock::time_point due_;
   Clock::duration pause_ = std::chrono::milliseconds(5);
+  Clock::duration end_pause_ = std::chrono::seconds(1);  // before the launcher is asked once more
   std::optional<Clock::time_point> stop_end_;
   std::optional<v1::TuneAttempt> tune_;  // the last
   // With a launcher: what it is to start, and its calls that are under way.

@@ -15,6 +15,8 @@ import client_attacks  # noqa: E402
 import job_attacks  # noqa: E402
 import launcher_attacks  # noqa: E402
 from machine import has_control_groups  # noqa: E402
+import secrets_kept as secrets  # noqa: E402
+from secrets_kept import Watch  # noqa: E402
 from stage import Stage  # noqa: E402
 
 SKIPPED = 77
@@ -31,7 +33,7 @@ def judge(attack: launcher_attacks.Attack, stage: Stage, verbose: bool) -> str:
     if not any(reason in outcome for reason in attack.reasons):
         return f"it has failed with another reason: {outcome}"
     new = stage.logged(attack.logged)[before:]
-    if attack.logged and not any("refused: " in line and reason in line
+    if attack.logged and not any("refused" in line and reason in line
                                  for line in new.splitlines() for reason in attack.reasons):
         return f"it has failed, but the log says: {new}"
     return ""
@@ -50,13 +52,18 @@ def main() -> int:
         return SKIPPED
     wrong = []
     count = 0
-    with Stage(options.build) as stage:
+    with Stage(options.build) as stage, Watch() as watch:
+        made = secrets.make(stage)
         for attack in [*launcher_attacks.all_of(stage), *job_attacks.all_of(stage),
                        *client_attacks.all_of(stage)]:
             count += 1
             if (why := judge(attack, stage, options.verbose)):
                 wrong.append(f"{attack.name}: {why}")
                 print(f"attacks: {wrong[-1]}", flush=True)
+        leaks = secrets.found_in(watch.seen, made)
+        wrong += leaks
+        print("\n".join(f"attacks: a secret: {leak}" for leak in leaks) or
+              f"no secret in {len(watch.seen)} command lines, the journal and the logs", flush=True)
     print(f"{count} attempts, {len(wrong)} successful or without a logged reason")
     return 1 if wrong else 0
 

@@ -10,11 +10,11 @@ import subprocess
 import attach_attacks
 from expectations import wait_until
 from launcher_attacks import Attack
-from stage import ANNA, BEN, PATIENCE, Stage, free_port, run_as
+from stage import AGENT, ANNA, BEN, FOLDER, PATIENCE, Stage, free_port, run_as
 
 
 def answer_of(done: subprocess.CompletedProcess) -> str:
-    return f"exit status {done.returncode}: {done.stdout.decode()}{done.stderr.decode()}"
+    return f"exit status {done.returncode}: {done.stdout}{done.stderr}"
 
 
 def in_place_of_the_node(stage: Stage, user: str) -> str:
@@ -23,8 +23,7 @@ def in_place_of_the_node(stage: Stage, user: str) -> str:
     try:
         done = run_as(user, ["timeout", "5", stage.program, "agent", "--controller",
                              f"127.0.0.1:{stage.port}", "--node", "n0", "--gpus", "3", "--state",
-                             f"{home}/agent"], cwd="/", env={"HOME": home, "PATH": "/usr/bin:/bin",
-                             "TRAINYARD_CONTROLLER_USER": stage.service})
+                             f"{home}/agent"], cwd="/", text=True, env=stage.environment(user))
     except subprocess.TimeoutExpired:
         return "exit status 0: it runs on"
     return answer_of(done)
@@ -71,6 +70,84 @@ def anothers_up(stage: Stage) -> list[Attack]:
     ]
 
 
+def flood(stage: Stage) -> str:
+    """So many calls of one user that another's would wait; on a controller of its own, where few are many."""
+    port = free_port()
+    stage.make_folder(FOLDER / "flooded", AGENT, 0o700)
+    stage.start("controller", AGENT, "--cluster", "1x1", "--state", FOLDER / "flooded", "--listen",
+                f"127.0.0.1:{port}", "--users", "all", "--user-calls", "0.5", name="flooded")
+    wait_until("it answers", lambda: stage.ask(ANNA, "nodes", port=port).returncode == 0, PATIENCE)
+    ben = pwd.getpwnam(BEN)
+    calls = [subprocess.Popen([stage.program, "status"], user=ben.pw_uid, group=ben.pw_gid, extra_groups=[],
+                              cwd="/", env=stage.environment(BEN, port), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) for _ in range(20)]
+    try:
+        wait_until("he is refused", lambda: f"{BEN} (uid {ben.pw_uid}) makes more" in stage.logged("flooded"),
+                   PATIENCE)
+        others = [answer_of(stage.ask(user, "nodes", port=port)) for user in (ANNA, AGENT, "root")]
+        waiting = sum(call.poll() is None for call in calls)
+    finally:
+        for call in calls:
+            call.kill()
+            call.wait()
+        stage.kill("flooded")
+    if waiting == 0 or not all(other.startswith("exit status 0") for other in others):
+        return f"exit status 0: {waiting} calls wait; others are told {others}"
+    return f"exit status 1: {waiting} calls wait; {stage.logged('flooded')}"
+
+
+# Connects until it is refused, and keeps what it has.
+CONNECT = """
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+kept = []
+closed = 0
+for _ in range(1400):
+    try:
+        kept.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10))
+    except OSError:
+        closed += 1
+time.sleep(1)
+for connection in kept:
+    connection.setblocking(False)
+    try:
+        closed += connection.recv(1) == b""
+    except BlockingIOError:
+        pass
+    except OSError:
+        closed += 1
+print(closed)
+"""
+
+
+def connections(stage: Stage, address: str) -> str:
+    """So many connections that nobody else gets one; on a controller that serves other machines."""
+    port = free_port()
+    stage.make_folder(FOLDER / "connected", AGENT, 0o700)
+    stage.start("controller", AGENT, "--cluster", "1x1", "--state", FOLDER / "connected", "--listen",
+                f"0.0.0.0:{port}", "--users", "all", name="connected")
+    try:
+        wait_until("it answers", lambda: stage.ask(ANNA, "nodes", port=port).returncode == 0, PATIENCE)
+        done = run_as(BEN, ["/usr/bin/python3", "-c", CONNECT, address, port], cwd="/", text=True)
+        other = answer_of(stage.ask(ANNA, "nodes", port=port))
+    finally:
+        stage.kill("connected")
+    closed = int(done.stdout) if done.returncode == 0 else 0
+    if closed == 0 or not other.startswith("exit status 0"):
+        return f"exit status 0: {answer_of(done)}; another is told {other}"
+    return f"exit status 1: {closed} are closed; {stage.logged('connected')}"
+
+
+def own_address() -> str:
+    """Of this machine, but loopback; empty: it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+            return probe.getsockname()[0]
+        except OSError:
+            return ""
+
+
 def all_of(stage: Stage) -> list[Attack]:
     job = stage.submit(ANNA, ["/bin/sh", "-c", "echo secret; sleep 3600"])
     stage.wait_for(ANNA, job, "running", "waiting")
@@ -104,6 +181,14 @@ def all_of(stage: Stage) -> list[Attack]:
         Attack("the frames of a call, cut off", malformed,
                lambda: raw(stage, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x12\4\0\0\0\0\0"),
                logged=""),
+        Attack("find out by a dependency that another's job is there", ("there is no earlier job",),
+               lambda: ask("submit", "--gpus", "1", "--dependency", f"afterok:{job}", "--", "id"), logged=""),
+        Attack("a container, which would need a setuid helper", ("no_new_privs",),
+               lambda: ask("submit", "--gpus", "1", "--container-image", "debian", "--", "id"), logged=""),
+        Attack("a flood of calls", ("makes more than 0.5 calls per second",), lambda: flood(stage),
+               logged="flooded"),
+        *([Attack("connections without end", ("connections",), lambda: connections(stage, own_address()),
+                  logged="connected")] if own_address() else []),
         *anothers_up(stage),
         *attach_attacks.all_of(stage, job),
     ]

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from expectations import wait_until
 from launcher_attacks import Attack, Forge
-from stage import AGENT, ANNA, BEN, FOLDER, GPU_DEVICES, PATIENCE, Stage, uid_of
+from stage import AGENT, ANNA, BEN, ENDED, FOLDER, GPU_DEVICES, PATIENCE, Stage, uid_of
 
 DENIED = ("Permission denied", "Operation not permitted")
-ENDED = ("completed", "failed", "cancelled")
 PYTHON = "/usr/bin/python3"
 
 # Anna's job holds a secret in each place where a job may have one.
@@ -70,6 +69,11 @@ os.kill(os.getppid(), signal.SIGKILL)
 time.sleep(3600)
 """
 
+KILL_SUPERVISOR = """
+import os, signal
+os.kill(os.getppid(), signal.SIGKILL)
+"""
+
 HANG = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -101,7 +105,7 @@ def processes_of(user: str) -> list[int]:
 
 def attempts_of_a_job(stage: Stage) -> list[Attack]:
     """All that intruder.py tries; it runs once, as a job beside the victim's."""
-    victim = stage.submit(ANNA, [PYTHON, "-c", VICTIM], "--env", "TOKEN=secret of anna")
+    victim = stage.submit(ANNA, [PYTHON, "-c", VICTIM], "--max-restarts", "0", "--env", "TOKEN=secret of anna")
     stage.wait_for(ANNA, victim, "running")
     pid_file = stage.state / f"checkpoints/{victim}/pid"
     wait_until("the victim runs", lambda: pid_file.exists() and pid_file.read_text() != "", PATIENCE)
@@ -171,7 +175,8 @@ def attempts_of_a_job(stage: Stage) -> list[Attack]:
 
     def outcome(name: str) -> str:
         if not outcomes:
-            job = stage.submit(BEN, [PYTHON, "-B", FOLDER / "bin/intruder.py", plan])
+            job = stage.submit(BEN, [PYTHON, "-B", FOLDER / "bin/intruder.py", plan],
+                               "--max-restarts", "0")
             stage.wait_for(BEN, job, *ENDED)
             log = stage.logs(BEN, job)
             for line in log.splitlines():
@@ -203,7 +208,7 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         return f"exit status 1: all processes were killed; {stage.reason(BEN, job)}"
 
     def run(script: str, *options: str) -> int:
-        return stage.submit(BEN, [PYTHON, "-c", script], *options)
+        return stage.submit(BEN, [PYTHON, "-c", script], *(options or ("--max-restarts", "0")))
 
     def daemon() -> str:
         return nothing_left(run(SPAWN_DAEMON))
@@ -222,7 +227,7 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         return answer
 
     def hang() -> str:
-        job = run(HANG, "--grace", "1")
+        job = run(HANG, "--grace", "1", "--max-restarts", "0")
         stage.wait_for(BEN, job, "running", "starting")
         time.sleep(1)
         stage.ask(BEN, "cancel", str(job))
@@ -239,12 +244,23 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         stage.wait_for(BEN, job, *ENDED)
         return nothing_left(job)
 
+    def kill_supervisors() -> str:
+        """Three jobs, as three failures of different jobs in a row would get the node drained."""
+        jobs = [run(KILL_SUPERVISOR, "--max-restarts", "1000") for _ in range(3)]
+        for job in jobs:
+            stage.wait_for(BEN, job, *ENDED)
+        reasons = "; ".join(stage.reason(BEN, job) for job in jobs)
+        nodes = stage.ask(ANNA, "nodes").stdout
+        return f"exit status {0 if 'drained' in nodes else 1}: {reasons}; {nodes}"
+
     killed = ("all processes were killed",)
     return [
         Attack("a process that has left its session stays", killed, daemon, logged=""),
         Attack("a job that says it has ended stays", killed, lie, logged=""),
         Attack("its files are links to the agent's secrets", killed, trap, logged=""),
         Attack("a stopped supervisor keeps its job", killed, hang, logged=""),
+        Attack("take a node away by killing one's own supervisors", ("its supervisor has vanished in",),
+               kill_supervisors, logged=""),
         Attack("more memory than its limit, in a child", ("more memory than its limit",), memory,
                logged=""),
     ]

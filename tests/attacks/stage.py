@@ -19,7 +19,8 @@ FOLDER = Path("/var/lib/trainyard-test")  # compiled into trainyard-launcher-of-
 AGENT, ANNA, BEN = "ty-agent", "ty-anna", "ty-ben"  # the first runs the controller, too
 USERS = (AGENT, ANNA, BEN)
 GPU_DEVICES = ((1, 7), (1, 5))  # /dev/full and /dev/zero stand for two GPUs of three
-PATIENCE = 60.0
+PATIENCE = 90.0
+ENDED = ("completed", "failed", "cancelled", "rejected")
 
 
 def uid_of(user: str) -> int:
@@ -40,9 +41,15 @@ def free_port() -> int:
 
 
 class Stage:
+    """Made by `with`: users, folders, control groups and a cluster; all of it is gone afterwards."""
+
+    folder = FOLDER
+    service = AGENT  # runs controller and agents
+    users = USERS  # those that are made
+    group = "trainyard-test"  # what names of control groups begin with
+
     def __init__(self, build: Path) -> None:
         self.build = build
-        self.service = AGENT
         self.port = free_port()
         self.processes: dict[str, subprocess.Popen] = {}
         self.config = FOLDER / "launcher.conf"
@@ -57,22 +64,35 @@ class Stage:
 
     def __enter__(self) -> "Stage":
         self.clear()
-        for user in USERS:
+        for user in self.users:
             subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", user], check=True,
                            capture_output=True)
-        FOLDER.mkdir(mode=0o755)
-        FOLDER.chmod(0o755)
-        (FOLDER / "bin").mkdir(mode=0o755)
+        self.make_folder(self.folder, "root", 0o755)
+        self.set_up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+        self.clear()
+
+    @staticmethod
+    def make_folder(path: Path, user: str, mode: int) -> None:
+        path.mkdir(mode=mode)
+        path.chmod(mode)
+        os.chown(path, uid_of(user), pwd.getpwnam(user).pw_gid)
+
+    def set_up(self) -> None:
+        self.make_folder(FOLDER / "bin", "root", 0o755)
         for source, target in (("trainyard", self.program),
                                ("trainyard-launcher-of-tests", self.launcher)):
             shutil.copy(self.build / source, target)
             target.chmod(0o755)
         os.chown(self.launcher, 0, pwd.getpwnam(AGENT).pw_gid)
         self.launcher.chmod(0o4750)
-        self.used.mkdir(mode=0o700)
-        for folder, user in ((self.state, AGENT), (FOLDER / "controller", AGENT)):
-            folder.mkdir(mode=0o700)
-            os.chown(folder, uid_of(user), pwd.getpwnam(user).pw_gid)
+        self.make_folder(self.used, "root", 0o700)
+        for folder in (self.state, FOLDER / "controller"):
+            self.make_folder(folder, AGENT, 0o700)
         for gpu, (major, minor) in enumerate(GPU_DEVICES):
             os.mknod(FOLDER / f"gpu{gpu}", stat.S_IFCHR | 0o666, os.makedev(major, minor))
             (FOLDER / f"gpu{gpu}").chmod(0o666)
@@ -82,24 +102,17 @@ class Stage:
         wait_until("the controller has written its public key", key.exists, PATIENCE)
         shutil.copy(key, FOLDER / "controller.pub")
         self.start_agent()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self.processes.values():
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        self.clear()
+        wait_until("the controller answers", lambda: self.ask("root", "nodes").returncode == 0, PATIENCE)
 
     def clear(self) -> None:
         """Also what a run that was killed has left."""
-        for mount in Path("/sys/fs/cgroup").glob("*/trainyard-test/*-*"):
-            for pid in (mount / "cgroup.procs").read_text().split():
-                os.kill(int(pid), signal.SIGKILL)
-        groups = [*Path("/sys/fs/cgroup").glob("*/trainyard-test/*-*"),
-                  *Path("/sys/fs/cgroup").glob("*/trainyard-test")]
-        for group in groups:
-            self.remove_group(group)
-        for user in USERS:
+        root = Path("/sys/fs/cgroup")
+        for top in [*root.glob(f"{self.group}*"), *root.glob(f"*/{self.group}*")]:
+            for group in [*top.glob("*-*"), top]:
+                for pid in (group / "cgroup.procs").read_text().split() if group.exists() else []:
+                    os.kill(int(pid), signal.SIGKILL)
+                self.remove_group(group)
+        for user in self.users:
             try:
                 uid = uid_of(user)
             except KeyError:
@@ -109,7 +122,7 @@ class Stage:
                        lambda: subprocess.run(["pgrep", "-U", str(uid)], check=False,
                                               capture_output=True).returncode != 0, PATIENCE)
             subprocess.run(["userdel", "--remove", user], check=False, capture_output=True)
-        shutil.rmtree(FOLDER, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
     def remove_group(group: Path) -> None:
@@ -141,52 +154,64 @@ class Stage:
         self.start("agent", AGENT, "--controller", f"127.0.0.1:{self.port}", "--node", "n0",
                    "--gpus", "3", "--state", self.state, "--launcher", self.launcher)
 
-    def start(self, command: str, user: str, *options: object) -> None:
+    def start(self, command: str, user: str, *options: object, name: str = "",
+              before: tuple = ()) -> None:
+        """`before`: what is to start it as that user, in place of us."""
         entry = pwd.getpwnam(user)
-        output = (FOLDER / f"{command}.log").open("ab")
-        self.processes[command] = subprocess.Popen(
-            [self.program, command, *map(str, options)], user=entry.pw_uid, group=entry.pw_gid,
+        output = (self.folder / f"{name or command}.log").open("ab")
+        self.processes[name or command] = subprocess.Popen(
+            [*before, self.program, command, *map(str, options)],
+            user=0 if before else entry.pw_uid, group=0 if before else entry.pw_gid,
             extra_groups=[], stdout=output, stderr=output, cwd="/",
-            env={"PATH": "/usr/bin:/bin", "HOME": entry.pw_dir, "SMUGGLED": "by the agent"})
+            env={**self.environment(user), "SMUGGLED": "by the agent"})
 
-    def kill(self, command: str) -> None:
-        self.processes[command].kill()
-        self.processes.pop(command).wait()
+    def kill(self, name: str) -> None:
+        self.processes[name].kill()
+        self.processes.pop(name).wait()
 
     # ------------------------------------------------------------------------------------- calls
 
+    def environment(self, user: str, port: int = 0, service: str = "") -> dict:
+        return {"PATH": "/usr/bin:/bin", "HOME": pwd.getpwnam(user).pw_dir, "USER": user,
+                "TRAINYARD_CONTROLLER": f"127.0.0.1:{port or self.port}",
+                "TRAINYARD_CONTROLLER_USER": service or self.service}
+
     def ask(self, user: str, *words: object, port: int = 0,
-            service: str = AGENT) -> subprocess.CompletedProcess:
+            service: str = "") -> subprocess.CompletedProcess:
         """A command of a client, as that user."""
-        entry = pwd.getpwnam(user)
-        return run_as(user, [self.program, *words], cwd="/", env={
-            "PATH": "/usr/bin:/bin", "HOME": entry.pw_dir, "USER": user,
-            "TRAINYARD_CONTROLLER": f"127.0.0.1:{port or self.port}",
-            "TRAINYARD_CONTROLLER_USER": service})
+        return run_as(user, [self.program, *words], cwd="/", text=True,
+                      env=self.environment(user, port, service))
 
     def submit(self, user: str, command: list, *options: object) -> int:
-        answer = self.ask(user, "submit", "--gpus", "1", "--max-restarts", "0", *options, "--", *command)
-        expect(answer.returncode == 0, f"submit: {answer.stderr.decode()}")
-        return int(re.search(r"\d+", answer.stdout.decode()).group())
+        answer = self.ask(user, "submit", "--gpus", "1", *options, "--", *command)
+        expect(answer.returncode == 0, f"submit: {answer.stderr}")
+        return int(re.search(r"\d+", answer.stdout).group())
 
-    def status(self, user: str, job: int) -> str:
-        return self.ask(user, "status", str(job), "--json").stdout.decode()
+    def job(self, user: str, job: int) -> dict:
+        answer = self.ask(user, "status", job, "--json")
+        expect(answer.returncode == 0, f"status {job}: {answer.stderr}")
+        return json.loads(answer.stdout)["jobs"][0]
 
     def reason(self, user: str, job: int) -> str:
-        found = json.loads(self.status(user, job))["jobs"][0]
+        found = self.job(user, job)
         return f"{found['state']}, {found['reason']} {found['note']}"
 
-    def wait_for(self, user: str, job: int, *states: str) -> str:
+    def wait_for(self, user: str, job: int, *states: str) -> dict:
+        """Until the job is in one of the states; none else at its end."""
         end = time.monotonic() + PATIENCE
-        while not any(f'"state": "{state}"' in self.status(user, job) for state in states):
-            expect(time.monotonic() < end, f"job {job} is not {states}: {self.status(user, job)}"
-                   f"\n{self.logs(user, job)}")
+        while (now := self.job(user, job))["state"] not in states:
+            expect(time.monotonic() < end and now["state"] not in ENDED,
+                   f"job {job} is not {states}: {now}\n{self.logs(user, job)}\n{self.outputs()}")
             time.sleep(0.1)
-        return self.status(user, job)
+        return now
 
     def logs(self, user: str, job: int) -> str:
-        return self.ask(user, "logs", str(job)).stdout.decode()
+        return self.ask(user, "logs", job).stdout
 
     def logged(self, by: str) -> str:
-        path = FOLDER / f"{by}.log"
+        path = self.folder / f"{by}.log"
         return path.read_text() if path.exists() else ""
+
+    def outputs(self) -> str:
+        return "\n".join(f"{path.name}: {path.read_text()[-2000:]}"
+                         for path in sorted(self.folder.glob("*.log")))

@@ -226,12 +226,17 @@ TEST(ConfigTest, WhatCannotWorkIsRefused) {
            {"--listen 127.0.0.1", "no port; expected HOST:PORT"},
            {"--journal compact --snapshot-entries 0",
             "--journal is compact and --snapshot-entries 0; expected --journal keep, or "},
+           {"--operators root nobody-here",
+            "--operators has 'nobody-here', and this machine knows "
+            "no user of that name; expected names of users"},
+           {"--admins root,daemon", "--admins has 'root,daemon', and this machine knows no user"},
            {"--state /dev/null/x", "--state is '/dev/null/x', but /dev/null is no folder"}}) {
     const CommandResult result = CheckController(good, options);
     EXPECT_EQ(result.status, kWrongUsage) << options;
     EXPECT_NE(result.err.find(what), std::string::npos) << options << result.err;
   }
   EXPECT_EQ(CheckController(good, "--lease 10 --heartbeat 5").status, 0);
+  EXPECT_EQ(CheckController(good, "--operators root daemon --admins root").status, 0);
   EXPECT_EQ(CheckController(good, "--journal compact --snapshot-entries 1").status, 0);
   EXPECT_EQ(CheckController(good, "--journal keep --snapshot-entries 0").status, 0);
   const CommandResult agent = RunTrainyard(

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "fuzz/mutate.h"
 #include "fuzz/targets.h"
 
 namespace trainyard::fuzz {
@@ -46,6 +47,22 @@ TEST(FuzzCorpus, NoInputBreaksItsTarget) {
   }
 }
 
+// Else they would show nothing but how bytes of no meaning are refused. What has been found may be.
+TEST(FuzzCorpus, InputsToBeginWithAreUnderstood) {
+  for (const Target& target : Targets()) {
+    int understood = 0;
+    int seeds = 0;
+    for (const auto& [name, bytes] : InputsOf(target)) {
+      const bool good = target.run(bytes);
+      understood += good ? 1 : 0;
+      seeds += name == "seed" ? 1 : 0;
+      EXPECT_TRUE(good || name == "seed" || name.starts_with("found-"))
+          << target.name << "/" << name;
+    }
+    EXPECT_TRUE(seeds == 0 || understood >= 1) << target.name;
+  }
+}
+
 // What a cut, a doubled or a damaged input does: a little of what libFuzzer does, in each build.
 TEST(FuzzCorpus, NorDoesOneThatIsDamaged) {
   constexpr std::size_t kMostChanges = 64;
@@ -61,6 +78,32 @@ TEST(FuzzCorpus, NorDoesOneThatIsDamaged) {
         target.run(changed);
       }
     }
+  }
+}
+
+// Inputs that are messages, changed as such: a little of what ./dev fuzz does.
+TEST(FuzzCorpus, NorDoesAnotherMessageAndMostAreUnderstood) {
+  constexpr std::size_t kMost = 4096;
+  constexpr std::uint32_t kRounds = 300;
+  for (const Target& target : Targets()) {
+    if (target.message == nullptr) {
+      continue;
+    }
+    std::string input = target.seeds().front();
+    std::uint32_t understood = 0;
+    for (std::uint32_t seed = 1; seed <= kRounds; ++seed) {
+      Mutator mutator(seed, [seed](std::string bytes, std::size_t most) {
+        bytes += static_cast<char>('0' + seed % 10);
+        return bytes.substr(0, most);
+      });
+      const std::string changed = mutator.Changed(target, input, kMost);
+      ASSERT_LE(changed.size(), kMost);
+      SCOPED_TRACE(std::string(target.name) + ", seed " + std::to_string(seed));
+      const bool good = target.run(changed);
+      understood += good ? 1 : 0;
+      input = good ? changed : target.seeds().front();
+    }
+    EXPECT_GT(understood, kRounds / 4) << target.name;
   }
 }
 

@@ -21,6 +21,7 @@ constexpr unsigned kCall = kAgents;
 constexpr unsigned kGone = kAgents + 1;  // the connection of the first byte
 constexpr unsigned kTime = kAgents + 2;  // so many seconds pass
 constexpr unsigned kKinds = kAgents + 3;
+static_assert(kKinds == kControllerKinds);
 
 class Nobody final : public live::LiveOutput {
  public:
@@ -29,8 +30,11 @@ class Nobody final : public live::LiveOutput {
   }
   void Send(std::uint64_t /*connection*/, v1::ControllerMessage message) override {
     CHECK(message.kind_case() != v1::ControllerMessage::KIND_NOT_SET);
+    started = started || message.has_start();
   }
   void Close(std::uint64_t /*connection*/) override {}
+
+  bool started = false;  // an attempt: an agent has joined and a job was taken
 };
 
 struct Setting {
@@ -146,7 +150,7 @@ v1::AgentMessage ReportOf(std::uint64_t job, v1::AttemptReport::State state) {
 
 // The controller may refuse what it is told; it may not give up, and one that starts again on the
 // same journal must be where this one was.
-void RunController(std::string_view bytes) {
+bool RunController(std::string_view bytes) {
   google::protobuf::SetLogHandler(nullptr);  // of bytes that are no message
   static const Setting kSetting;
   MemoryStore disk;
@@ -172,15 +176,29 @@ void RunController(std::string_view bytes) {
   CHECK(again.ok());
   CHECK(again.value()->digest() == controller->digest());
   CHECK(again.value()->StateDigest() == controller->StateDigest());
+  return nobody.started;
 }
 
-void RunAgent(std::string_view bytes) {
+const google::protobuf::Message* ToController(unsigned kind) {
+  kind %= kKinds;
+  return kind < kAgents
+             ? static_cast<const google::protobuf::Message*>(&v1::AgentMessage::default_instance())
+         : kind == kCall ? &v1::ClientRequest::default_instance()
+                         : nullptr;
+}
+
+const google::protobuf::Message* ToAgent(unsigned /*kind*/) {
+  return &v1::ControllerMessage::default_instance();
+}
+
+bool RunAgent(std::string_view bytes) {
   google::protobuf::SetLogHandler(nullptr);
   Obedient processes;
   live::Agent agent(HelloOf("n0").hello(), processes, [](const v1::AgentMessage& message) {
     CHECK(message.kind_case() != v1::AgentMessage::KIND_NOT_SET);
   });
   TimePoint now{};
+  bool understood = false;
   agent.Begin();
   agent.OnConnected(now);
   for (const Record& record : RecordsOf(bytes)) {
@@ -188,11 +206,13 @@ void RunAgent(std::string_view bytes) {
     v1::ControllerMessage message;
     if (message.ParseFromArray(record.bytes.data(), static_cast<int>(record.bytes.size()))) {
       agent.OnMessage(message, now);
+      understood = true;
     }
     agent.OnReports();
     agent.OnTime(now);
   }
   agent.OnDisconnected();
+  return understood;
 }
 
 std::vector<std::string> ControllerSeeds() {

@@ -8,6 +8,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -41,47 +42,62 @@ std::string FileOf(std::string_view bytes, std::string_view ending) {
   return path;
 }
 
-// The first byte chooses one of so many.
+// The first byte chooses one of so many: 'A' the first one.
 std::size_t Choose(std::string_view& bytes, std::size_t of) {
   if (bytes.empty()) {
     return 0;
   }
   const auto first = static_cast<unsigned char>(bytes.front());
   bytes.remove_prefix(1);
-  return first % of;
+  return (static_cast<std::size_t>(first) + 256 - 'A') % 256 % of;
 }
 
 // A line of the job protocol: what is understood has nothing in it that would break a report.
-void RunJobLine(std::string_view bytes) {
+bool RunJobLine(std::string_view bytes) {
   const Result<supervisor::JobLine> line = supervisor::ParseJobLine(bytes);
   if (!line.ok()) {
     CHECK(!line.error().message.empty());
     CHECK(!supervisor::ErrorLine(line.error().message).empty());
-    return;
+    return false;
   }
   v1::AttemptReport report;
   report.set_note(line.value().text);
   v1::AttemptReport again;
   CHECK(again.ParseFromString(report.SerializeAsString()));
+  return true;
 }
 
-void RunJobFile(std::string_view bytes) {
+bool RunJobFile(std::string_view bytes) {
   v1::JobRequest job;
   const Status read = cli::ReadJobFile(FileOf(bytes, ".toml"), job);
   v1::JobRequest again;
   CHECK(!read.ok() || again.ParseFromString(job.SerializeAsString()));
+  return read.ok();
+}
+
+std::vector<std::string> JobOptionSeeds() {
+  std::vector<std::string> seeds;
+  for (std::size_t i = 0; i < cli::JobOptions().size(); ++i) {
+    for (const char* const value :
+         {"1", "2h", "0.5", "a=b", "true", "A100,V100", "/a:/b:ro", "0-9%2", "afterok:1",
+          "d=/data:10", "per-gpu", "torchrun", "now+1hour", "1-12:00:00", "forward=0.1,load=2"}) {
+      seeds.push_back(static_cast<char>('A' + i) + std::string(value));
+    }
+  }
+  return seeds;
 }
 
 // A flag of a job on the command line.
-void RunJobOption(std::string_view bytes) {
+bool RunJobOption(std::string_view bytes) {
   const std::span<const cli::JobOption> options = cli::JobOptions();
   const cli::JobOption& option = options[Choose(bytes, options.size())];
   v1::JobRequest job;
-  static_cast<void>(cli::SetJobOption(option.key, std::string(bytes), job));
+  const Status set = cli::SetJobOption(option.key, std::string(bytes), job);
   static_cast<void>(cli::ParseTime(bytes));
+  return set.ok();
 }
 
-void RunConfig(std::string_view bytes) {
+bool RunConfig(std::string_view bytes) {
   CLI::App program;
   program.set_config("--config");
   double lease = 60;
@@ -98,49 +114,73 @@ void RunConfig(std::string_view bytes) {
     std::istringstream input{std::string(bytes)};
     static_cast<void>(cli::ConfigFile(program).from_config(input));
   } catch (const CLI::Error&) {  // how CLI11 says that a file is wrong
+    return false;
   }
+  return true;
 }
 
-void RunTrace(std::string_view bytes) {
+bool RunTrace(std::string_view bytes) {
   const std::span<const trace::TraceFormat> formats = trace::TraceFormats();
-  const std::size_t format = Choose(bytes, formats.size() + 1);
+  const bool by_content = bytes.starts_with('?');
+  const std::size_t format = Choose(bytes, formats.size());
   trace::TraceOptions options;
   options.skip_bad_rows = format % 2 == 0;
-  options.format = format < formats.size() ? std::string(formats[format].name) : std::string();
-  static_cast<void>(trace::ReadTrace(FileOf(bytes, ".txt"), options));
+  options.format = by_content ? std::string() : std::string(formats[format].name);
+  return trace::ReadTrace(FileOf(bytes, ".txt"), options).ok();
 }
 
-void RunCluster(std::string_view bytes) {
+bool RunCluster(std::string_view bytes) {
   constexpr std::array<std::string_view, 4> kEndings{".toml", ".csv", ".ini", ".xml"};
   const std::size_t kind = Choose(bytes, kEndings.size() + 1);
-  static_cast<void>(trace::ReadCluster(kind < kEndings.size() ? FileOf(bytes, kEndings[kind])
-                                                              : std::string(bytes)));
+  return trace::ReadCluster(kind < kEndings.size() ? FileOf(bytes, kEndings[kind])
+                                                   : std::string(bytes))
+      .ok();
 }
 
-void RunPreset(std::string_view bytes) {
-  static_cast<void>(scenario::ResolvePreset({.preset = FileOf(bytes, ".toml"),
-                                             .policy = "fifo",
-                                             .placement = "consolidated",
-                                             .admission = "all"}));
+bool RunPreset(std::string_view bytes) {
+  // A file is read once in the life of the program.
+  static unsigned long number = 0;
+  const std::string path = FileOf(bytes, "-" + std::to_string(++number) + ".toml");
+  const bool good =
+      scenario::ResolvePreset(
+          {.preset = path, .policy = "fifo", .placement = "consolidated", .admission = "all"})
+          .ok();
+  static_cast<void>(std::remove(path.c_str()));
+  return good;
 }
 
-void RunProfiles(std::string_view bytes) {
-  static_cast<void>(profile::ThroughputTable::Read(FileOf(bytes, ".csv")));
+bool RunProfiles(std::string_view bytes) {
+  return profile::ThroughputTable::Read(FileOf(bytes, ".csv")).ok();
 }
 
 // As it comes with a call; and with the signature of the controller, so that what it claims is
 // read.
-void RunToken(std::string_view bytes) {
+bool RunToken(std::string_view bytes) {
   static const identity::KeyPair kKey = identity::KeyPair::Make();
   const identity::TokenCheck check{.public_key = kKey.public_key(), .cluster = "c", .now = 10};
   CHECK(!identity::ReadToken(bytes, check).ok());
   v1::TokenClaims claims;
-  if (claims.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    const Result<v1::TokenClaims> read =
-        identity::ReadToken(identity::SignToken(kKey, claims), check);
-    CHECK(!read.ok() || read.value().cluster() == check.cluster);
-    CHECK(!read.ok() || (read.value().expires() > check.now && read.value().has_caller()));
+  if (!claims.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return false;
   }
+  const Result<v1::TokenClaims> as_is =
+      identity::ReadToken(identity::SignToken(kKey, claims), check);
+  CHECK(!as_is.ok() || (as_is.value().cluster() == check.cluster &&
+                        as_is.value().expires() > check.now && as_is.value().has_caller()));
+  // And at a time when it holds, so that the rest is looked at.
+  claims.set_cluster(check.cluster);
+  claims.set_issued(check.now - 1);
+  claims.set_expires(check.now + 1);
+  const Result<v1::TokenClaims> read =
+      identity::ReadToken(identity::SignToken(kKey, claims), check);
+  CHECK(!read.ok() || (!read.value().caller().user().empty() &&
+                       identity::RoleName(read.value().caller().role()) != "nobody" &&
+                       !identity::NameOf(read.value().caller()).empty()));
+  return read.ok();
+}
+
+const google::protobuf::Message* AsToken(unsigned /*kind*/) {
+  return &v1::TokenClaims::default_instance();
 }
 
 std::vector<std::string> TokenSeeds() {
@@ -156,12 +196,13 @@ std::vector<std::string> TokenSeeds() {
 }
 
 // What the launcher reads as root: one credential has one text.
-void RunCredential(std::string_view bytes) {
+bool RunCredential(std::string_view bytes) {
   const Result<launcher::SignedCredential> read = launcher::ReadCredential(bytes);
   if (read.ok()) {
     CHECK(read.value().credential.ToText() == read.value().text);
     CHECK(launcher::WithSignature(read.value().text, read.value().signature) == bytes);
   }
+  return read.ok();
 }
 
 std::vector<std::string> CredentialSeeds() {
@@ -179,18 +220,19 @@ std::vector<std::string> CredentialSeeds() {
   return {launcher::WithSignature(credential.ToText(), std::string(kSignature, 's'))};
 }
 
-constexpr std::array kTargets{Target{"controller", RunController, ControllerSeeds},
-                              Target{"agent", RunAgent, AgentSeeds},
-                              Target{"token", RunToken, TokenSeeds},
-                              Target{"credential", RunCredential, CredentialSeeds},
-                              Target{"job-line", RunJobLine},
-                              Target{"job-file", RunJobFile},
-                              Target{"job-option", RunJobOption},
-                              Target{"config", RunConfig},
-                              Target{"trace", RunTrace},
-                              Target{"cluster", RunCluster},
-                              Target{"preset", RunPreset},
-                              Target{"profiles", RunProfiles}};
+constexpr std::array kTargets{
+    Target{"controller", RunController, ControllerSeeds, ToController, kControllerKinds},
+    Target{"agent", RunAgent, AgentSeeds, ToAgent, kAgentKinds},
+    Target{"token", RunToken, TokenSeeds, AsToken},
+    Target{"credential", RunCredential, CredentialSeeds},
+    Target{"job-line", RunJobLine},
+    Target{"job-file", RunJobFile},
+    Target{"job-option", RunJobOption, JobOptionSeeds},
+    Target{"config", RunConfig},
+    Target{"trace", RunTrace},
+    Target{"cluster", RunCluster},
+    Target{"preset", RunPreset},
+    Target{"profiles", RunProfiles}};
 
 }  // namespace
 

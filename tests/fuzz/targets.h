@@ -9,13 +9,22 @@
 #include <string_view>
 #include <vector>
 
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
+
 namespace trainyard::fuzz {
 
 struct Target {
   std::string_view name;
-  void (*run)(std::string_view bytes);
+  // Whether the input was understood: it got beyond what refuses bytes of no meaning.
+  bool (*run)(std::string_view bytes);
   // Inputs to begin with, besides those in corpus/.
   std::vector<std::string> (*seeds)() = nullptr;
+  // What the bytes are, so that they can be changed as that: empty messages, by the kind of the
+  // record; null: bytes of another form, where there is no such function text.
+  const google::protobuf::Message* (*message)(unsigned kind) = nullptr;
+  unsigned kinds = 0;  // of records; 0: the input is one message
 };
 
 [[nodiscard]] std::span<const Target> Targets();
@@ -23,8 +32,12 @@ struct Target {
 [[nodiscard]] const Target* Find(std::string_view name);
 
 // Messages to a controller (calls of clients, and what agents say), to an agent.
-void RunController(std::string_view bytes);
-void RunAgent(std::string_view bytes);
+bool RunController(std::string_view bytes);
+bool RunAgent(std::string_view bytes);
+[[nodiscard]] const google::protobuf::Message* ToController(unsigned kind);
+[[nodiscard]] const google::protobuf::Message* ToAgent(unsigned kind);
+inline constexpr unsigned kControllerKinds = 6;
+inline constexpr unsigned kAgentKinds = 30;  // seconds before the message
 [[nodiscard]] std::vector<std::string> ControllerSeeds();
 [[nodiscard]] std::vector<std::string> AgentSeeds();
 

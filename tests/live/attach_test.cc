@@ -184,7 +184,7 @@ TEST_F(AttachTest, ExitCodeErrorOutputAndInputArePassedOn) {
 TEST_F(AttachTest, OnlyRunningJobsCanBeAttachedTo) {
   const int running = Start({"--gpus", "4"});
   const int waits = cluster_.Submit({"--gpus", "4"}, {"true"});
-  EXPECT_THAT(Attach(waits, {}, {"true"}).err, HasSubstr("expected a running job to attach to"));
+  EXPECT_THAT(Attach(waits, {}, {"true"}).err, HasSubstr("cannot be attached to: it is waiting"));
   EXPECT_THAT(Attach(99, {}, {"true"}).err, HasSubstr("there is no job 99"));
   EXPECT_THAT(Attach(running, {"--rank", "9"}, {"true"}).err, HasSubstr("has no worker 9"));
   EXPECT_THAT(Attach(running, {"--node", "n9"}, {"true"}).err,
@@ -269,6 +269,16 @@ TEST_F(AttachTest, RunPassesItsInputOn) {
       Shell(fmt::format("seq 1 50000 | {} run --gpus 1 -- md5sum | cut -c1-32", TRAINYARD_PROGRAM));
   EXPECT_EQ(long_one.out, Shell("seq 1 50000 | md5sum | cut -c1-32").out) << long_one.err;
   EXPECT_EQ(cluster_.Ask({"run", "--gpus", "1", "--", "cat"}).out, "") << "nothing to read";
+}
+
+TEST_F(AttachTest, RunLabelsTheLinesOfAllWorkers) {
+  const Answer answer = cluster_.Ask(
+      {"run", "--gpus", "3", "--label", "--", "sh", "-c", "echo one; printf \"two of $RANK\""});
+  EXPECT_EQ(answer.status, 0) << answer.err;
+  for (const char* rank : {"0", "1", "2"}) {
+    EXPECT_THAT(answer.out, HasSubstr(fmt::format("{0}: one\n", rank)));
+    EXPECT_THAT(answer.out, HasSubstr(fmt::format("{0}: two of {0}\n", rank)));
+  }
 }
 
 TEST_F(AttachTest, SignalsReachTheWorkers) {

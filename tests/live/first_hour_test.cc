@@ -150,6 +150,9 @@ TEST_F(FirstHourTest, AnArrayRunsSoManyTasksAtATime) {
               HasSubstr(fmt::format("\n{}_5  ", array)));
   EXPECT_EQ(Ask({"cancel", fmt::format("{}_5", array)}).status, 0);
   const int next = Submit({"--dependency", fmt::format("afterany:{}", array)}, "true");
+  const int never = Submit({"--dependency", fmt::format("afterok:{}", array)}, "true");
+  EXPECT_THAT(cluster_.StatusOf(never).reason(),
+              HasSubstr(fmt::format("cannot be met any more: job {}_5 is cancelled", array)));
   Touch("go");
   EXPECT_EQ(Ask({"wait", std::to_string(array)}).status, 1) << "one was cancelled";
   EXPECT_TRUE(cluster_.AwaitState(next, v1::COMPLETED));

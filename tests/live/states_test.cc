@@ -66,6 +66,41 @@ TEST(StatesTest, ThatOf020GoesOnByItsJournal) {
   ExpectGoesOn("0.2.0", {"--snapshot-entries", "0"});
 }
 
+// What users have said of their jobs beside what to run: tasks, holds, dependencies, times.
+void ExpectKeepsTerms(const Words& options) {
+  LiveCluster cluster({.lease = kShortLease, .grace = 1});
+  TakeState(cluster, "0.2.0-terms");
+  Words& policy = cluster.options().policy;
+  policy.insert(policy.end(), options.begin(), options.end());
+  cluster.StartController();
+  EXPECT_THAT(cluster.StatusOf(8).reason(), HasSubstr("dependency"));
+  EXPECT_EQ(cluster.StateOf(9), v1::FAILED);
+  EXPECT_THAT(cluster.StatusOf(9).reason(), HasSubstr("time limit"));
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  EXPECT_TRUE(cluster.AwaitState(2, v1::RUNNING) && cluster.AwaitState(3, v1::RUNNING));
+  EXPECT_EQ(cluster.StateOf(4), v1::WAITING) << "two tasks at a time, though GPUs are free";
+  EXPECT_EQ(cluster.StateOf(7), v1::WAITING) << "depends on all tasks";
+  EXPECT_EQ(cluster.StateOf(11), v1::WAITING) << "and alone of its name";
+  fs::create_directory(cluster.Path("checkpoints"));
+  std::ofstream(cluster.Path("checkpoints/go")) << '\n';
+  for (const int job : {2, 3, 4, 5, 7, 11}) {
+    EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED)) << job;
+  }
+  EXPECT_EQ(cluster.StateOf(6), v1::WAITING);
+  EXPECT_THAT(cluster.StatusOf(6).reason(), HasSubstr("held"));
+  EXPECT_EQ(cluster.Ask({"release", "6"}).status, 0);
+  EXPECT_TRUE(cluster.AwaitState(6, v1::COMPLETED));
+  EXPECT_EQ(cluster.StateOf(10), v1::WAITING) << "begins in a hundred years";
+  EXPECT_EQ(cluster.StatusOf(10).request().launch().priority(), 3);
+}
+
+TEST(StatesTest, ThatOf020KeepsTheTermsOfJobs) { ExpectKeepsTerms({}); }
+
+TEST(StatesTest, ThatOf020KeepsTheTermsOfJobsByItsJournal) {
+  ExpectKeepsTerms({"--snapshot-entries", "0"});
+}
+
 TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
   LiveCluster cluster({.policy = {"--policy", "las:quantum=0"}});
   TakeState(cluster, "0.1.0-las");

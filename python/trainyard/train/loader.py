@@ -381,6 +381,7 @@ class DataLoader:
             self._job.metric("loading_share", round(self.loading_share, 4))
             mean = sum(whole for whole, _ in self._times) / len(self._times)
             self._job.metric("iteration_s", mean)
+            self._job.metric("loader_workers", self._workers)
 
     def _adopt_share(self) -> None:
         """Takes this rank's part of the node's loader workers when the share is new."""

@@ -418,15 +418,18 @@ std::string DataText(const v1::NodeStatus& node) {
                      names);
 }
 
-// The nodes that the controller itself has drained, and why.
+// The drained nodes of which is known who has drained them, when and why.
 std::string DrainsText(const v1::NodesReply& reply) {
   std::string text;
   for (const v1::NodeStatus& node : reply.nodes()) {
-    text += node.reason().empty() ? ""
-                                  : fmt::format(
-                                        "{} is drained by the controller: {}; "
-                                        "'trainyard undrain {}' when that is put right\n",
-                                        node.node(), node.reason(), node.node());
+    const bool by_itself = !node.reason().empty();
+    if (by_itself || (node.drained() && !node.changed_by().empty())) {
+      text += fmt::format(
+          "{} is {}{}; 'trainyard undrain {}' {}\n", node.node(),
+          node.changed_by().empty() ? "drained by the controller" : Printable(node.changed_by()),
+          by_itself ? ": " + Printable(node.reason()) : "", node.node(),
+          by_itself ? "when that is put right" : "gives it jobs again");
+    }
   }
   return text;
 }
@@ -490,6 +493,7 @@ void AddNodes(CLI::App& app, Command& chosen) {
 struct DrainOptions : ClusterOptions {
   std::vector<std::string> nodes;
   bool drain = true;
+  std::string reason;
 };
 
 Status Drain(const DrainOptions& options) {
@@ -500,6 +504,7 @@ Status Drain(const DrainOptions& options) {
         v1::ClientRequest request;
         request.mutable_drain()->set_node(node);
         request.mutable_drain()->set_drain(options.drain);
+        request.mutable_drain()->set_reason(options.reason);
         return request;
       },
       [&](const v1::ClientReply& reply) {
@@ -518,6 +523,9 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
       drain ? "drain" : "undrain",
       drain ? "clear nodes: their jobs get notice and go on elsewhere" : "give nodes jobs again");
   command->add_option("NODE", options->nodes, "names of nodes")->required();
+  if (drain) {
+    command->add_option("--reason", options->reason, "why, for whoever looks at `nodes`");
+  }
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return Drain(*options); }; });
 }

@@ -572,6 +572,36 @@ TEST(NodesTest, ListsAndDrains) {
   EXPECT_EQ(Invoke({"drain", "n0", "--controller", controller.address()}).out,
             "node n0 is up, drained\n");
   EXPECT_EQ(Invoke({"undrain", "n0", "--controller", controller.address()}).out, "node n0 is up\n");
+  Invoke({"drain", "n0", "--reason", "new disk", "--controller", controller.address()});
+  EXPECT_EQ(controller.requests().back().drain().reason(), "new disk");
+}
+
+TEST(NodesTest, SaysWhoHasDrainedThem) {
+  FakeController controller([](const v1::ClientRequest&) {
+    v1::ClientReply reply;
+    const auto add = [&reply](const std::string& name, const std::string& by,
+                              const std::string& reason) {
+      v1::NodeStatus& node = *reply.mutable_nodes()->add_nodes();
+      node.set_node(name);
+      node.set_drained(name != "n3");
+      node.set_changed_by(by);
+      node.set_reason(reason);
+    };
+    add("n0", "drained by olga (uid 1003, operator) at NOON: new disk", "");
+    add("n1", "drained by the controller at NOON", "3 failures in a row");
+    add("n2", "", "3 failures in a row");  // by a controller of an earlier version
+    add("n3", "undrained by olga (uid 1003, operator) at NOON", "");
+    return reply;
+  });
+  const std::string out = Invoke({"nodes", "--controller", controller.address()}).out;
+  EXPECT_TRUE(Contains(out,
+                       "n0 is drained by olga (uid 1003, operator) at NOON: new disk; 'trainyard "
+                       "undrain n0' gives it jobs again\n"
+                       "n1 is drained by the controller at NOON: 3 failures in a row; 'trainyard "
+                       "undrain n1' when that is put right\n"
+                       "n2 is drained by the controller: 3 failures in a row; 'trainyard undrain "
+                       "n2' when that is put right\n0 of 4 nodes up"))
+      << out;
 }
 
 }  // namespace

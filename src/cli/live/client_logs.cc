@@ -186,6 +186,9 @@ class LogCopy {
       const v1::LogsReply& part = reply.value().logs();
       RETURN_IF_ERROR(Keep(part.data()));
       done_ = part.finished();
+      if (done_ && !line_.empty()) {
+        RETURN_IF_ERROR(Print("\n"));
+      }
       if (tailing_ && (done_ || part.data().empty())) {
         RETURN_IF_ERROR(PrintTail());
       }
@@ -231,7 +234,20 @@ class LogCopy {
     return reply.jobs().jobs(0);
   }
 
-  static Status Print(const std::string& bytes) {
+  Status Print(const std::string& bytes) {
+    if (!options_.label) {
+      return Write(bytes);
+    }
+    line_ += bytes;
+    std::string lines;
+    for (std::size_t end = line_.find('\n'); end != std::string::npos; end = line_.find('\n')) {
+      lines += fmt::format("{}: {}", options_.rank, line_.substr(0, end + 1));
+      line_.erase(0, end + 1);
+    }
+    return Write(lines);
+  }
+
+  static Status Write(const std::string& bytes) {
     const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
     return written && std::fflush(stdout) == 0 ? Status() : Failed("stdout: cannot be written");
   }
@@ -245,6 +261,7 @@ class LogCopy {
   std::string tail_;
   bool done_ = false;  // with this attempt
   std::string why_it_waits_;
+  std::string line_;  // with a label: what has come of the next one
   std::optional<std::chrono::steady_clock::time_point> failing_since_;
 };
 

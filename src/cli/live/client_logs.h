@@ -17,6 +17,7 @@ struct LogsOptions : ClusterOptions {
   int rank = 0;
   bool follow = false;
   std::uint64_t tail = 0;  // lines; 0: all
+  bool label = false;      // each line begins with the worker's rank
 };
 
 // Until the job has ended. A job that has ended in another way than completed is an error.

@@ -9,6 +9,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -142,6 +143,7 @@ struct RunOptions : JobOptionValues {
   int rank = 0;
   bool quiet = false;
   bool terminal = false;
+  bool label = false;
 };
 
 // What comes of signals: they go to the job's workers once these run. A job that waits is
@@ -268,6 +270,41 @@ Status ShowTerminal(const RunOptions& options, std::uint64_t number, rpc::Cluste
   }
 }
 
+// How many workers it has, or will have if its GPUs do not change.
+int WorkersOf(const v1::JobStatus& job) {
+  return job.request().launch().workers() == v1::LaunchSpec::PER_NODE
+             ? std::max(1, job.grants_size())
+             : job.request().gpus();
+}
+
+// The output of all workers, a line at a time, once the job has been granted its GPUs.
+Status ShowLabelled(const RunOptions& options, std::uint64_t number, rpc::ClusterClient& client) {
+  ASSIGN_OR_RETURN(v1::JobStatus job, StatusNow(client, number));
+  while (job.attempt() == 0 && !live::HasEnded(job.state())) {
+    std::this_thread::sleep_for(kPause);
+    ASSIGN_OR_RETURN(job, StatusNow(client, number));
+  }
+  const int workers = WorkersOf(job);
+  std::vector<LogsOptions> logs(static_cast<std::size_t>(workers));
+  std::vector<std::thread> others;
+  for (int rank = 0; rank < workers; ++rank) {
+    LogsOptions& one = logs[static_cast<std::size_t>(rank)];
+    one.controller = options.controller;
+    one.rank = rank;
+    one.all = true;
+    one.follow = true;
+    one.label = true;
+    if (rank > 0) {  // what is to be said of the job worker 0's says
+      others.emplace_back([&one, number] { static_cast<void>(FollowLogs(one, number).ok()); });
+    }
+  }
+  const Status shown = FollowLogs(logs.front(), number);
+  for (std::thread& other : others) {
+    other.join();
+  }
+  return shown;
+}
+
 Status ShowLog(const RunOptions& options, std::uint64_t number) {
   LogsOptions logs;
   logs.controller = options.controller;
@@ -299,8 +336,9 @@ Status Run(RunOptions options, Command& chosen) {
   if (!options.quiet) {
     Tell(fmt::format("job {} submitted", number));
   }
-  const Status shown =
-      options.terminal ? ShowTerminal(options, number, *client) : ShowLog(options, number);
+  const Status shown = options.terminal ? ShowTerminal(options, number, *client)
+                       : options.label  ? ShowLabelled(options, number, *client)
+                                        : ShowLog(options, number);
   if (!shown.ok()) {
     Tell(shown.error().message);
   }
@@ -357,6 +395,10 @@ void AddRun(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_flag("--pty", options->terminal,
                     "worker 0 has a terminal, which is shown and typed into here");
+  command
+      ->add_flag("--label", options->label,
+                 "the output of all workers; each line begins with the worker's number")
+      ->excludes("--pty", "--rank");
   command->add_flag("--quiet", options->quiet, "do not tell the number of the job");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return Run(*options, chosen); }; });

@@ -2,6 +2,7 @@
 // trainyard controller, agent, up, and the hidden command supervise.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -201,6 +202,12 @@ void AddAccessOptions(CLI::App& command, daemon::ControllerOptions& options) {
   command.add_option("--socket", options.socket,
                      "the local socket at which users of this machine get their tokens: a path, or "
                      "@NAME (default: one that belongs to the port)");
+  command
+      .add_option("--user-calls", options.user_calls,
+                  "calls per second of each user who is neither operator nor admin, ten times as "
+                  "many after a pause; who makes more waits; 0: any number")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   command.add_flag("--tls", options.tls,
                    "by TLS on loopback, too; other addresses are never without");
   command
@@ -270,11 +277,21 @@ struct ControllerCommand {
   bool check = false;
 };
 
+// Each agent has a connection, and each command: as many as the system lets this process have.
+void RaiseOpenFiles() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   if (command.check) {
     return SayWhetherGood(daemon::CheckController(command.options));
   }
+  RaiseOpenFiles();
   daemon::Mailbox mailbox;
   const StopSignals signals({&mailbox});
   return daemon::RunController(command.options, mailbox, [&command](int port) {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -21,6 +20,7 @@
 #include "base/try.h"
 #include "daemon/notices/outbox.h"
 #include "supervisor/exec_pointers.h"
+#include "supervisor/launch/last_line.h"
 #include "supervisor/launch/spawn.h"
 
 namespace trainyard::daemon {
@@ -41,17 +41,6 @@ Result<io::Descriptor> FileOf(const std::string& bytes) {
   return file;
 }
 
-// What the program has said of its failure: the last line.
-std::string LastLine(const io::Descriptor& said) {
-  std::array<char, 1024> bytes{};
-  const off_t size = lseek(said.get(), 0, SEEK_END);
-  const off_t from = std::max<off_t>(0, size - static_cast<off_t>(bytes.size()));
-  const ssize_t got = pread(said.get(), bytes.data(), bytes.size(), from);
-  std::string text(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(0, got)));
-  text.resize(text.find_last_not_of('\n') + 1);
-  return text.substr(text.rfind('\n') + 1);
-}
-
 // The exit status of the child, which is killed when it takes too long.
 std::string WhyNot(pid_t child, const io::Descriptor& said) {
   const Clock::time_point end = Clock::now() + kPatience;
@@ -67,7 +56,7 @@ std::string WhyNot(pid_t child, const io::Descriptor& said) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
     return {};
   }
-  const std::string last = LastLine(said);
+  const std::string last = supervisor::LastLineIn(fmt::format("/proc/self/fd/{}", said.get()));
   return (WIFEXITED(status) ? fmt::format("has ended with status {}", WEXITSTATUS(status))
                             : fmt::format("was ended by signal {}", WTERMSIG(status))) +
          (last.empty() ? "" : ": " + last);

@@ -109,11 +109,9 @@ void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
       request.attempt() == 0 ? attempts.last_started() : request.attempt();
   const v1::JobState state = statuses_.StateOf(*id);
   if (attempt == 0 || attempt > attempts.last || (request.opens() && state != v1::RUNNING)) {
-    const std::string reason = statuses_.ReasonOf(*id, state);
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) + " is " + StateText(state) +
-                      (reason.empty() ? "" : " (" + reason + ")") +
-                      "; expected a running job to attach to");
+                  "job " + std::to_string(request.job()) + " cannot be attached to: " +
+                      StateAndReasonOf(*id) + "; expected a running job");
   }
   if (!request.node().empty()) {
     const std::optional<int> rank = FirstRankOn(*id, attempt, request.node());
@@ -135,7 +133,7 @@ void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   order.mutable_id()->set_job(request.job());
   order.mutable_id()->set_attempt(attempt);
   *order.mutable_request() = std::move(request);
-  passed_on_[call] = *node;
+  passed_on_[call] = {.node = *node, .job = *id};
   if (!order.request().opens()) {
     return orders_.Send(*node, std::move(message));
   }
@@ -163,7 +161,7 @@ std::optional<int> LiveCalls::FirstRankOn(JobId job, std::uint32_t attempt,
 }
 
 void LiveCalls::TakeAttachAnswer(NodeId node, const v1::AttachAnswer& answer) {
-  if (answer.epoch() != state_.options.epoch || !IsAwaited(answer.call(), node)) {
+  if (answer.epoch() != state_.options.epoch || !TakeAwaited(answer.call(), node)) {
     return;
   }
   v1::ClientReply reply;

@@ -65,11 +65,18 @@ FailureOwner OwnerOf(const PartFailure& failure) {
   }
 }
 
+std::string VanishedKey(const std::string& user) {
+  return std::string(NameOf(v1::AttemptReport::SUPERVISOR_LOST)) +
+         (user.empty() ? "" : ", of " + user);
+}
+
 std::size_t FirstFailed(std::span<const PartFailure> parts) {
+  const auto rank = [](const PartFailure& part) {
+    return std::pair(OwnerOf(part) == FailureOwner::kJob, part.failed_at);
+  };
   std::size_t first = parts.size();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].has_failed() &&
-        (first == parts.size() || parts[i].failed_at < parts[first].failed_at)) {
+    if (parts[i].has_failed() && (first == parts.size() || rank(parts[i]) < rank(parts[first]))) {
       first = i;
     }
   }
@@ -259,7 +266,10 @@ void FailureBook::Pause(Job& job, const std::string& why, TimePoint at) {
 
 void FailureBook::CountFailure(const FailureNote& note, TimePoint at) {
   Node& node = nodes_[Index(note.node)];
-  ++node.in_a_row;
+  // One user's jobs can make all their supervisors vanish, which says nothing of the node.
+  const bool same_user = note.cause == v1::AttemptReport::SUPERVISOR_LOST && node.in_a_row > 0 &&
+                         node.last_key == note.key && note.key != VanishedKey({});
+  node.in_a_row += same_user ? 0 : 1;
   node.last_text = note.text;
   node.last_key = note.key;
   node.failed_at = at;
@@ -441,24 +451,30 @@ bool FailureBook::IsOfOneJob(const FailureNote& note, int eligible) const {
   return agreed >= std::min(kEnough, eligible);
 }
 
-bool FailureBook::VanishesTooOften(JobId id, NodeId node, int eligible) const {
+int FailureBook::VanishesTooOften(JobId id, NodeId node, int eligible,
+                                  const UserOf& user_of) const {
   constexpr int kNodes = 2;
+  constexpr std::size_t kDifferentNodes = 3;
   const auto at = jobs_.find(id);
   if (at == jobs_.end() || at->second.vanished + 1 < rules_.most_vanished) {
-    return false;
+    return 0;
   }
   std::map<NodeId, int> on = at->second.vanished_on;
   ++on[node];
-  // A node where supervisors of other jobs vanish, too, and nothing has run well since.
+  const std::string user = user_of(id);
+  // A node where supervisors of other users' jobs vanish, too, and nothing has run well since.
   const auto is_suspect = [&](const auto& suspect) {
     return nodes_[Index(suspect.first)].in_a_row > 0 &&
            std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
-             return entry.first != id && entry.second.vanished_on.contains(suspect.first);
+             return entry.first != id && entry.second.vanished_on.contains(suspect.first) &&
+                    (user.empty() || user_of(entry.first) != user);
            });
   };
   const auto often =
       std::count_if(on.begin(), on.end(), [](const auto& count) { return count.second > 1; });
-  return (often >= kNodes || eligible < kNodes) && std::none_of(on.begin(), on.end(), is_suspect);
+  const bool too_often = (often >= kNodes || on.size() >= kDifferentNodes || eligible < kNodes) &&
+                         std::none_of(on.begin(), on.end(), is_suspect);
+  return too_often ? at->second.vanished + 1 : 0;
 }
 
 bool FailureBook::WantsToKnow(JobId id, const std::vector<NodeId>& nodes, TimePoint opened) const {

@@ -51,12 +51,17 @@ struct PartFailure {
 [[nodiscard]] FailureOwner OwnerOf(const PartFailure& failure);
 
 // The part that a gang's end is blamed on: the one that failed first. One that never ran, or whose
-// supervisor has gone, knows no time and comes before all that do. REQUIRES: one has failed.
+// supervisor has gone, knows no time and comes before all that do. Workers that left with a code of
+// their own come last, whatever the clocks of the nodes say: they fail when those of another node
+// have gone. REQUIRES: one has failed.
 [[nodiscard]] std::size_t FirstFailed(std::span<const PartFailure> parts);
 
 // What failures of several nodes must have in common to be one and the same: the cause and what the
 // system said, without the names of files.
 [[nodiscard]] std::string ReasonKey(const PartFailure& failure);
+
+// The same of a vanished attempt of that user's job; empty: of an unknown one's.
+[[nodiscard]] std::string VanishedKey(const std::string& user);
 
 // For people, in one line of at most 200 bytes.
 [[nodiscard]] std::string Describe(const PartFailure& failure);
@@ -72,7 +77,7 @@ struct FailureRules {
   int in_a_row = 3;       // failures of a node
   int strangers = 3;      // jobs that fail soon on a node and run well elsewhere
   int same_reason = 3;    // nodes, or half of them but at least two: the reason is the cluster's
-  int most_vanished = 5;  // attempts in a row whose supervisor has gone
+  int most_vanished = 3;  // attempts in a row whose supervisor has gone
   int one_in = 5;         // of so many nodes, one at least, may be drained without the operator
 };
 
@@ -91,7 +96,7 @@ struct FailureNote {
   NodeId node{};
   std::vector<NodeId> nodes{};
   v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;
-  std::string key{};    // ReasonKey
+  std::string key{};    // ReasonKey; of a vanished attempt with the job's user
   std::string text{};   // for people
   std::string agent{};  // Hello::start of the agent that said so
   bool soon = false;    // kJobFailed: within FailureRules::soon
@@ -134,9 +139,14 @@ class FailureBook {
   // Whether all that could say so, several nodes at least if there are more, say the same of the
   // job's data set, and no other job is told so anywhere: a fault of what the job names.
   [[nodiscard]] bool IsOfOneJob(const FailureNote& note, int eligible) const;
-  // Whether another vanished attempt, on `node`, is one too many and the job's own doing: as many
-  // in a row, some of them on each of two nodes where there are more, and no other job's there.
-  [[nodiscard]] bool VanishesTooOften(JobId job, NodeId node, int eligible) const;
+  // Whose a job is; empty: that is not known, and no two jobs are of the same user.
+  using UserOf = std::function<std::string(JobId)>;
+  // In how many attempts in a row the job has vanished with another one, on `node`, if that is one
+  // too many and its own doing, else 0. It is when they were on three nodes, or several on each of
+  // two, where there are more nodes than one, and no job of another user's vanishes on any of
+  // these.
+  [[nodiscard]] int VanishesTooOften(JobId job, NodeId node, int eligible,
+                                     const UserOf& user_of) const;
   // Whether it matters that an attempt of the job, opened then, runs well on these nodes.
   [[nodiscard]] bool WantsToKnow(JobId job, const std::vector<NodeId>& nodes,
                                  TimePoint opened) const;

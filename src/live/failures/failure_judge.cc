@@ -5,6 +5,7 @@
 
 #include "base/earlier.h"
 #include "engine/engine.h"
+#include "live/noted.h"
 
 namespace trainyard::live {
 namespace {
@@ -87,21 +88,22 @@ void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
     NoteAgentLost(part.node);
     return Requeue(id, attempt, 0);
   }
-  if (vanished && state_.failures.VanishesTooOften(id, part.node, NodesFor(id, true))) {
+  const auto user_of = [this](JobId job) {
+    return state_.jobs[job].request->launch().owner().user();
+  };
+  const int times =
+      vanished ? state_.failures.VanishesTooOften(id, part.node, NodesFor(id, true), user_of) : 0;
+  if (times > 0) {
     state_.jobs[id].reason =
-        "its supervisor has vanished in " + std::to_string(state_.failures.rules().most_vanished) +
+        "its supervisor has vanished in " + std::to_string(times) +
         " attempts in a row; a job must leave the process that starts it alone";
-    attempt.stopping = true;
-    return add_({.kind = model::EventKind::kFailed,
-                 .at = state_.now,
-                 .job = id,
-                 .exit_code = part.failure.exit_code});
+    return Fail(id, attempt, part.failure.exit_code);
   }
   const FailureNote note{.kind = FailureNote::Kind::kNodeFailed,
                          .job = id,
                          .node = part.node,
                          .cause = part.failure.cause,
-                         .key = ReasonKey(part.failure),
+                         .key = vanished ? VanishedKey(user_of(id)) : ReasonKey(part.failure),
                          .text = Describe(part.failure),
                          .agent = state_.leases[part.node].hello.start(),
                          .avoids = engine_.keeps_away()};
@@ -127,7 +129,14 @@ void FailureJudge::BlameJob(JobId id, LiveAttempt& attempt, const Part& part) {
   if (job.failures < static_cast<std::uint32_t>(job.request->launch().max_restarts())) {
     return Requeue(id, attempt, exit_code);
   }
+  Fail(id, attempt, exit_code);
+}
+
+void FailureJudge::Fail(JobId id, LiveAttempt& attempt, int exit_code) {
   attempt.stopping = true;
+  if (const std::string& reason = state_.jobs[id].reason; !reason.empty()) {
+    add_(NotedFact(EndNote{.job = id, .text = reason}, state_.now));
+  }
   add_({.kind = model::EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
 }
 
@@ -215,7 +224,7 @@ std::vector<model::Event> FailureJudge::Conclusions() {
     return state_.options.policy_traits.may.resize ? std::max(1, request.min_gpus())
                                                    : request.gpus();
   };
-  return state_.failures.Conclude(
+  std::vector<model::Event> conclusions = state_.failures.Conclude(
       state_.now, {.available = [this](NodeId node) { return state_.leases[node].available; },
                    .drained = [this](NodeId node) { return state_.leases[node].drained; },
                    .accepts =
@@ -223,6 +232,15 @@ std::vector<model::Event> FailureJudge::Conclusions() {
                          return state_.leases.Accepts(*state_.jobs[job].request, node);
                        },
                    .least_gpus = least_gpus});
+  const std::string by =
+      "drained by the controller at " + TimeText(state_.options.UnixSeconds(state_.now));
+  for (std::size_t i = 0, size = conclusions.size(); i < size; ++i) {
+    if (conclusions[i].kind == model::EventKind::kNodeDrained) {
+      conclusions.push_back(
+          ChangeNote{.of_node = true, .node = conclusions[i].node, .text = by}.ToEvent(state_.now));
+    }
+  }
+  return conclusions;
 }
 
 }  // namespace trainyard::live

@@ -84,6 +84,16 @@ class BookTest : public testing::Test {
           .text = text,
           .agent = "first"});
   }
+  void Vanishes(int job, int node) {
+    const JobId id = JobAt(static_cast<std::size_t>(job));
+    Note({.kind = FailureNote::Kind::kNodeFailed,
+          .job = id,
+          .node = NodeAt(static_cast<std::size_t>(node)),
+          .cause = Cause::SUPERVISOR_LOST,
+          .key = VanishedKey(user_of_(id)),
+          .text = "its supervisor is gone",
+          .agent = "first"});
+  }
   void JobFails(int job, int node, bool soon = true) {
     Note({.kind = FailureNote::Kind::kJobFailed,
           .job = JobAt(static_cast<std::size_t>(job)),
@@ -129,6 +139,8 @@ class BookTest : public testing::Test {
   std::set<NodeId> down_;
   std::map<JobId, model::Event> barred_;
   std::vector<model::Event> facts_;
+  std::map<JobId, std::string> users_;  // of the others nothing is known
+  FailureBook::UserOf user_of_ = [this](JobId job) { return users_[job]; };
 };
 
 TEST_F(BookTest, AJobAvoidsTheNodeThatCouldNotRunIt) {
@@ -331,29 +343,58 @@ TEST_F(BookTest, AJobThatRunsWellWhereItCouldNotDoesNotAvoidTheNode) {
 }
 
 TEST_F(BookTest, AJobWhoseSupervisorsVanishHasABoundAndHarmsNoNode) {
-  for (int attempt = 1; attempt < FailureRules{}.most_vanished; ++attempt) {
-    EXPECT_FALSE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
-    NodeFails(0, attempt == 1 ? 2 : 1, "its supervisor is gone", Cause::SUPERVISOR_LOST);
+  const auto vanish = [this](int node) {
+    Vanishes(0, node);
     Conclude();
     EXPECT_TRUE(Held(0));
     now_ = *book_->next_timer();
     Conclude();
-  }
-  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
-  EXPECT_FALSE(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6));  // it may be node 1
-  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(1), 1));
+  };
+  vanish(2);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 0);
+  vanish(1);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);  // it may be node 2
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 1, user_of_), 3);  // there is no other
+  vanish(2);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 4);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
   EXPECT_TRUE(drained_.empty());
 }
 
-TEST_F(BookTest, SupervisorsOfSeveralJobsThatVanishAreTheNodesFault) {
-  for (int attempt = 1; attempt < FailureRules{}.most_vanished; ++attempt) {
-    NodeFails(0, attempt % 2 + 1, "its supervisor is gone", Cause::SUPERVISOR_LOST);
-  }
-  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
-  NodeFails(1, 1, "its supervisor is gone", Cause::SUPERVISOR_LOST);
-  EXPECT_FALSE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
+TEST_F(BookTest, SupervisorsOfSeveralUsersThatVanishAreTheNodesFault) {
+  Vanishes(0, 1);
+  Vanishes(0, 2);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
+  Vanishes(1, 1);  // of an unknown user
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 0);
   RunsWell(2, 1);  // the node is well
-  EXPECT_TRUE(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6));
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
+  users_[JobAt(0)] = "ann";
+  users_[JobAt(5)] = "ben";
+  Vanishes(5, 1);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 0);
+  Vanishes(3, 1);
+  Conclude();
+  EXPECT_TRUE(drained_.empty());
+  Vanishes(4, 1);
+  Conclude();
+  EXPECT_EQ(drained_, std::set<NodeId>{NodeAt(1)});  // three jobs of three users
+}
+
+// Else a user could take nodes away from all others, or keep jobs alive that harm one another.
+TEST_F(BookTest, AllJobsOfOneUserAreTheUsersOwn) {
+  for (int job = 0; job < 4; ++job) {
+    users_[JobAt(static_cast<std::size_t>(job))] = "ann";
+  }
+  for (const int node : {1, 2}) {
+    for (int job = 0; job < 4; ++job) {
+      Vanishes(job, node);
+      Conclude();
+    }
+  }
+  EXPECT_TRUE(drained_.empty());
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
 }
 
 TEST_F(BookTest, AVanishedSupervisorBarsNoJobForGood) {

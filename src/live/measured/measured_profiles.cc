@@ -21,10 +21,27 @@ std::optional<double> StatedRate(const profile::MeasuredKey& key,
   return rate > 0 ? std::optional(rate) : std::nullopt;
 }
 
+// With data enough. REQUIRES: the profiles are those of a loader model, and know the model.
+std::optional<double> LoadedRate(const engine::Engine& engine, const profile::MeasuredKey& key) {
+  if (key.batch_size < 1) {
+    return std::nullopt;
+  }
+  JobSpec job;
+  job.model = key.model;
+  job.batch_size = key.batch_size;
+  job.gpus = key.gpus;
+  job.profile_row = 0;
+  return engine.stated_rates().Rate(job, key.gpus);
+}
+
 std::optional<double> Stated(const engine::Engine& engine, const profile::MeasuredKey& key,
                              profile::Measure measure, const profile::ThroughputTable* profiles) {
+  const std::optional<double> loader = engine.measured()->LoaderSeconds(key.model, key.gpus);
+  if (measure == profile::Measure::kLoader) {
+    return loader;
+  }
   if (measure == profile::Measure::kRate) {
-    return StatedRate(key, profiles);
+    return loader ? LoadedRate(engine, key) : StatedRate(key, profiles);
   }
   for (const Change change :
        {Change::kStart, Change::kRestart, Change::kResize, Change::kMigrate}) {

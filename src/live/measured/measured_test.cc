@@ -3,37 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "live/controller.h"
 #include "profile/execution_model.h"
-#include "support/memory_store.h"
+#include "support/measured_controller.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::live {
 namespace {
 
 using std::chrono::seconds;
-
-class Heard final : public LiveOutput {
- public:
-  void Reply(std::uint64_t /*call*/, v1::ClientReply reply) override { last = std::move(reply); }
-  void Send(std::uint64_t /*connection*/, v1::ControllerMessage message) override {
-    if (message.has_start()) {
-      starts.push_back(message.start());
-    }
-    if (message.has_stop()) {
-      stops.push_back(message.stop());
-    }
-  }
-  void Close(std::uint64_t /*connection*/) override {}
-
-  v1::ClientReply last;
-  std::vector<v1::StartAttempt> starts;
-  std::vector<v1::StopAttempt> stops;
-};
 
 // Two GPUs for each job that they make 1.5 times as fast, otherwise one; the same at every
 // decision.
@@ -62,138 +41,29 @@ class WorthIt final : public Policy {
   }
 };
 
-class Everyone final : public Admission {
- public:
-  [[nodiscard]] std::string_view name() const override { return "all"; }
-  [[nodiscard]] std::vector<Verdict> Admit(const Snapshot& snapshot,
-                                           Memory* /*memory*/) const override {
-    std::vector<Verdict> verdicts;
-    for (const JobId job : snapshot.unjudged) {
-      verdicts.push_back({.job = job});
-    }
-    return verdicts;
-  }
-};
-
-class MeasuredTest : public testing::Test {
+class MeasuredTest : public MeasuredController {
  protected:
-  MeasuredTest() { Open(); }
+  MeasuredTest() {
+    parts_ = {.policy = &policy_, .rates = rates_.get(), .profiles = &table_};
+    Open();
+  }
 
-  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Store& store,
-                                                              LiveOutput& output) {
-    Cluster cluster;
-    cluster.nodes = {{.name = "a", .gpus = 8, .gpu_type = "A100"}};
-    profile::OverheadTable costs;
-    costs.fallback = {
-        .start = seconds(1), .restart = seconds(1), .resize = seconds(1), .migrate = seconds(1)};
-    return Controller::Open(
-        {.engine = {.cluster = cluster,
-                    .bundle = {.policy = &policy_, .admission = &everyone_},
-                    .rates = rates_.get(),
-                    .overheads = profile::OverheadModel(costs),
-                    .measured = known_},
-         .live = {.policy = "worth-it", .epoch = 1, .policy_traits = policy_.traits()},
-         .profiles = &table_,
-         .snapshots = snapshots_},
-        store, output, now_);
-  }
-  // From the last snapshot, and as from the whole journal.
-  void Open() {
-    controller_.reset();
-    Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, heard_);
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
-    controller_ = std::move(opened).value();
-    MemoryStore whole = store_;
-    whole.DropSnapshots();
-    Heard nothing;
-    const Result<std::unique_ptr<Controller>> replayed = TryToOpen(whole, nothing);
-    ASSERT_TRUE(replayed.ok()) << replayed.error().message;
-    EXPECT_EQ(replayed.value()->digest(), controller_->digest());
-    EXPECT_EQ(replayed.value()->StateDigest(), controller_->StateDigest());
-    Step();
-  }
-  void Step(Duration later = Duration{0}) {
-    now_ += later;
-    const Status status = controller_->Step(now_);
-    ASSERT_TRUE(status.ok()) << status.error().message;
-  }
-  void Hello(const std::vector<v1::AttemptReport>& attempts = {}) {
-    v1::AgentMessage message;
-    v1::Hello& hello = *message.mutable_hello();
-    hello.set_protocol(1);
-    hello.set_node("a");
-    hello.set_address("a.example");
-    hello.set_gpus(8);
-    hello.set_gpu_type("A100");
-    hello.set_start("first");
-    for (const v1::AttemptReport& report : attempts) {
-      *hello.add_attempts() = report;
-    }
-    controller_->world().OnAgent(++connection_, message);
-    Step();
-  }
-  std::uint64_t Submit(const std::string& model = "m") {
-    v1::ClientRequest request;
-    v1::JobRequest& job = *request.mutable_submit()->mutable_job();
-    job.set_gpus(1);
-    job.set_model(model);
-    job.set_batch_size(32);
-    job.set_iterations(1e6);
-    job.mutable_launch()->add_command("train");
-    controller_->world().OnCall(1, request);
-    Step();
-    EXPECT_TRUE(heard_.last.has_submit()) << heard_.last.error().message();
-    return heard_.last.submit().job();
-  }
-  static v1::AttemptReport Report(std::uint64_t job, std::uint32_t attempt) {
-    v1::AttemptReport report;
-    report.mutable_id()->set_job(job);
-    report.mutable_id()->set_attempt(attempt);
-    report.set_state(v1::AttemptReport::RUNNING);
-    return report;
-  }
-  void Tell(const v1::AttemptReport& report) {
-    v1::AgentMessage message;
-    *message.mutable_attempt() = report;
-    controller_->world().OnAgent(connection_, message);
-    Step();
-  }
   // The workers begin to advance `after` the grant and go on so for a while.
   void Advance(std::uint64_t job, std::uint32_t attempt, Duration after, double rate,
                double iterations_before = 0) {
-    v1::AttemptReport report = Report(job, attempt);
+    v1::AttemptReport report = Running(job, attempt);
     Step(after);
-    Tell(report);
+    Tell(connection_, report);
     report.set_first_progress_s(1 / rate);
     for (int second = 1; second <= 40; ++second) {
       Step(seconds(1));
       report.set_progress_s(second);
       report.set_iterations(iterations_before + rate * second);
-      Tell(report);
+      Tell(connection_, report);
     }
   }
   void End(std::uint64_t job, std::uint32_t attempt) {
-    v1::AttemptReport report = Report(job, attempt);
-    report.set_state(v1::AttemptReport::EXITED);
-    report.set_finished(true);
-    Tell(report);
-  }
-  v1::ProfilesReply Profiles() {
-    v1::ClientRequest request;
-    request.mutable_profiles();
-    controller_->world().OnCall(2, request);
-    Step();
-    return heard_.last.profiles();
-  }
-  // The median; 0: none.
-  double Measured(const std::string& measure, int gpus) {
-    const v1::ProfilesReply profiles = Profiles();
-    for (const v1::MeasuredSamples& row : profiles.measured()) {
-      if (row.measure() == measure && row.gpus() == gpus) {
-        return row.median();
-      }
-    }
-    return 0;
+    Tell(connection_, Report(job, attempt, v1::AttemptReport::EXITED));
   }
 
   ScratchFolder scratch_;
@@ -205,14 +75,6 @@ class MeasuredTest : public testing::Test {
           .value();
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(&table_);
   WorthIt policy_;
-  Everyone everyone_;
-  std::optional<profile::MeasuredBook> known_ = profile::MeasuredBook();
-  SnapshotRules snapshots_{.entries = 7};
-  MemoryStore store_;
-  Heard heard_;
-  TimePoint now_{};
-  std::unique_ptr<Controller> controller_;
-  std::uint64_t connection_ = 0;
 };
 
 TEST_F(MeasuredTest, RateAndCostOfAJobAreMeasured) {
@@ -249,23 +111,23 @@ TEST_F(MeasuredTest, APolicyDecidesByWhatHasBeenMeasured) {
   Hello();
   for (std::uint64_t job = 1; job <= 3; ++job) {
     ASSERT_EQ(Submit(), job);
-    ASSERT_EQ(heard_.starts.back().gpus_size(), 1);
+    ASSERT_EQ(Starts().back().gpus_size(), 1);
     Advance(job, 1, seconds(2), 5);
     if (job < 3) {
-      EXPECT_EQ(heard_.stops.size(), 0U);
+      EXPECT_EQ(Stops(), 0U);
     }
   }
-  EXPECT_EQ(heard_.stops.size(), 0U) << "a measurement alone is no cause to decide";
+  EXPECT_EQ(Stops(), 0U) << "a measurement alone is no cause to decide";
   EXPECT_NEAR(Measured("rate", 1), 5, 1e-9);
-  const std::size_t starts = heard_.starts.size();
+  const std::size_t starts = Starts().size();
   Submit("other");
-  EXPECT_EQ(heard_.stops.size(), 3U) << "all three get another GPU";
+  EXPECT_EQ(Stops(), 3U) << "all three get another GPU";
   for (std::uint64_t job = 1; job <= 3; ++job) {
     End(job, 1);
   }
   Submit();
-  ASSERT_GT(heard_.starts.size(), starts);
-  EXPECT_EQ(heard_.starts.back().gpus_size(), 2);
+  ASSERT_GT(Starts().size(), starts);
+  EXPECT_EQ(Starts().back().gpus_size(), 2);
   Open();  // decides the same
 }
 
@@ -290,25 +152,25 @@ TEST_F(MeasuredTest, ARestartForgetsNothingThatIsAFact) {
   const std::string before = Profiles().ShortDebugString();
   Open();
   EXPECT_EQ(Profiles().ShortDebugString(), before);
-  Hello({Report(1, 1)});
-  v1::AttemptReport report = Report(1, 1);
+  Hello({Running(1, 1)});
+  v1::AttemptReport report = Running(1, 1);
   report.set_progress_s(500);
   report.set_iterations(9000);
-  Tell(report);  // an attempt that this controller has not seen begin
+  Tell(connection_, report);  // an attempt that this controller has not seen begin
   EXPECT_EQ(Profiles().ShortDebugString(), before);
 }
 
 TEST_F(MeasuredTest, WindowsGrowSoThatAQuietJobWritesLittle) {
   Hello();
   Submit();
-  v1::AttemptReport report = Report(1, 1);
-  Tell(report);
+  v1::AttemptReport report = Running(1, 1);
+  Tell(connection_, report);
   report.set_first_progress_s(1);
   for (int minute = 1; minute <= 600; ++minute) {
     Step(seconds(60));
     report.set_progress_s(minute * 60);
     report.set_iterations(minute * 600.0);
-    Tell(report);
+    Tell(connection_, report);
   }
   const v1::ProfilesReply profiles = Profiles();
   for (const v1::MeasuredSamples& row : profiles.measured()) {
@@ -328,8 +190,7 @@ TEST_F(MeasuredTest, PretendedWorkersAreNotMeasured) {
   job.set_batch_size(32);
   job.set_iterations(1e6);
   job.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
-  controller_->world().OnCall(1, request);
-  Step();
+  Call(request);
   Advance(1, 1, seconds(2), 5);
   EXPECT_EQ(Profiles().measured_size(), 0);
 }
@@ -340,12 +201,11 @@ TEST_F(MeasuredTest, HowLongAStopTookIsMeasured) {
   Advance(1, 1, seconds(2), 5);
   v1::ClientRequest request;
   request.mutable_cancel()->set_job(1);
-  controller_->world().OnCall(3, request);
-  Step();
+  Call(request);
   Step(seconds(4));
-  v1::AttemptReport report = Report(1, 1);
+  v1::AttemptReport report = Running(1, 1);
   report.set_state(v1::AttemptReport::EXITED);
-  Tell(report);
+  Tell(connection_, report);
   Step();
   EXPECT_EQ(Measured("stop_s", 1), 4);
 }

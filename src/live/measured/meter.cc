@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "engine/engine.h"
 
@@ -43,6 +44,34 @@ profile::Measure MeasureOf(v1::Stage stage) {
                                     : profile::Measure::kLoad;
 }
 
+std::optional<double> MetricIn(const v1::AttemptReport& report, std::string_view name) {
+  const auto found = std::find_if(report.metrics().begin(), report.metrics().end(),
+                                  [name](const v1::Metric& m) { return m.name() == name; });
+  return found == report.metrics().end() ? std::nullopt : std::optional(found->value());
+}
+
+// Of all processes of the job: those that its first process says it has, or those that it was
+// given.
+int LoaderWorkersOf(const LiveAttempt& attempt, const v1::AttemptReport& report) {
+  constexpr double kMost = 1 << 16;  // of a process
+  if (const std::optional<double> said = MetricIn(report, "loader_workers")) {
+    return static_cast<int>(std::clamp(*said, 0.0, kMost)) * attempt.gpus();
+  }
+  int workers = 0;
+  for (const Part& part : attempt.parts) {
+    workers += part.loader_workers;
+  }
+  return workers;
+}
+
+// Fewer cores than workers: what one of them does nobody can say.
+bool HaveCores(const LiveAttempt& attempt) {
+  constexpr std::int64_t kMilli = 1000;
+  return std::all_of(attempt.parts.begin(), attempt.parts.end(), [](const Part& part) {
+    return part.soft.milli_cpus >= part.loader_workers * kMilli;
+  });
+}
+
 }  // namespace
 
 bool Meter::Measures(JobId job) const {
@@ -75,6 +104,11 @@ void Meter::Hear(JobId job, const LiveAttempt& attempt, const Part& part,
     return;
   }
   OfJob& measured = at->second;
+  if (const int workers = LoaderWorkersOf(attempt, report); workers != measured.loader_workers) {
+    measured.loader_workers = workers;  // another rate: a window of its own
+    measured.is_warm = false;
+    measured.window_s = Seconds(state_.options.measuring.first_window);
+  }
   const Mark now{.seconds = report.progress_s(), .iterations = report.iterations()};
   if (!(now.seconds > 0) || now.iterations <= measured.base.iterations) {
     return;
@@ -106,14 +140,16 @@ void Meter::Hear(JobId job, const LiveAttempt& attempt, const Part& part,
 void Meter::Tell(JobId job, const LiveAttempt& attempt, OfJob& measured, double rate,
                  const v1::AttemptReport& report) {
   model::Event fact{.kind = model::EventKind::kMeasured, .job = job, .gpus = attempt.gpus()};
+  const std::optional<double> waits = WaitsOf(job, report);
   Slices slices;
   for (const Part& part : attempt.parts) {
     slices.push_back({.node = part.node, .gpus = part.gpus});
   }
   if (const GpuType* const type = engine_.measured()->TypeOf(slices)) {
     fact.note = type->name;
-    if (const double alone = AloneRate(job, attempt, rate, *type); alone > 0) {
-      fact.metrics.push_back(MetricOf(profile::Measure::kRate, alone));
+    const double full = waits ? rate / (1 - *waits) : FullRate(job, attempt, rate, *type);
+    if (full > 0 && IsAlone(attempt)) {
+      fact.metrics.push_back(MetricOf(profile::Measure::kRate, full));
     }
     std::map<profile::Measure, double> stages;
     for (const v1::StageSeconds& stage : report.stages()) {
@@ -132,13 +168,40 @@ void Meter::Tell(JobId job, const LiveAttempt& attempt, OfJob& measured, double 
   if (!fact.metrics.empty()) {
     facts_.push_back(std::move(fact));
   }
+  if (waits) {
+    TellOfLoader(job, attempt, measured.loader_workers, rate, *waits);
+  }
 }
 
-// The rate that the job would have alone with all that it can use: what its share of CPUs, memory
-// or loader workers takes away, the model says. 0: it shares its GPUs, so that nobody can say.
-double Meter::AloneRate(JobId job, const LiveAttempt& attempt, double rate,
-                        const GpuType& type) const {
-  if (!IsAlone(attempt) || attempt.rate <= 0) {
+std::optional<double> Meter::WaitsOf(JobId job, const v1::AttemptReport& report) const {
+  constexpr double kMost = 0.95;  // little is known of GPUs that wait still longer
+  const JobSpec& spec = *state_.jobs[job].spec;
+  const std::optional<double> waits = MetricIn(report, "loading_share");
+  const bool known = waits && spec.profile_row >= 0 && spec.batch_size > 0 &&
+                     engine_.measured()->LoaderSeconds(spec.model, 1);
+  return known ? std::optional(std::clamp(*waits, 0.0, kMost)) : std::nullopt;
+}
+
+void Meter::TellOfLoader(JobId job, const LiveAttempt& attempt, int workers, double rate,
+                         double waits) {
+  constexpr double kLimited = 0.05;  // as of the runs that a loader model is fitted to
+  if (waits < kLimited || !attempt.group.empty() || (workers > 0 && !HaveCores(attempt))) {
+    return;
+  }
+  // Without workers each process loads for itself, while its GPU waits.
+  const double iteration_s = (workers > 0 ? 1 : waits) / rate;
+  const double seconds = iteration_s / static_cast<double>(state_.jobs[job].spec->batch_size);
+  facts_.push_back({.kind = model::EventKind::kMeasured,
+                    .job = job,
+                    .gpus = workers > 0 ? workers : attempt.gpus(),
+                    .metrics = {MetricOf(profile::Measure::kLoader, seconds)}});
+}
+
+// The rate that the job would have with all that it can use: what its share of CPUs, memory or
+// loader workers takes away, the model says. 0: nobody can say.
+double Meter::FullRate(JobId job, const LiveAttempt& attempt, double rate,
+                       const GpuType& type) const {
+  if (attempt.rate <= 0) {
     return 0;
   }
   const double full =

@@ -58,13 +58,20 @@ class Meter {
     bool has_told_cost = false;
     Mark base{};  // where the present window begins
     double window_s = 0;
+    int loader_workers = 0;  // in this window
   };
 
   [[nodiscard]] bool Measures(JobId job) const;
   void Tell(JobId job, const LiveAttempt& attempt, OfJob& measured, double rate,
             const v1::AttemptReport& report);
-  [[nodiscard]] double AloneRate(JobId job, const LiveAttempt& attempt, double rate,
-                                 const GpuType& type) const;
+  // Facts of loader workers, where they were what limited the job. `waits`: the part of the time in
+  // which it waited for data.
+  void TellOfLoader(JobId job, const LiveAttempt& attempt, int workers, double rate, double waits);
+  // The part of the time in which the job waited for data; nothing: it does not say, or the
+  // profiles do not tell loading apart.
+  [[nodiscard]] std::optional<double> WaitsOf(JobId job, const v1::AttemptReport& report) const;
+  [[nodiscard]] double FullRate(JobId job, const LiveAttempt& attempt, double rate,
+                                const GpuType& type) const;
   [[nodiscard]] Duration CostOf(JobId job, const OfJob& measured, double rate) const;
 
   const LiveState& state_;

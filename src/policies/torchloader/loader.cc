@@ -35,7 +35,7 @@ class LoaderTuning final : public Tuning {
                        .settled = job.settled});
       slices.push_back(job.slices);
     }
-    const std::vector<int> workers = division_.Divide(*snapshot.cluster, asked);
+    const std::vector<int> workers = division_.Divide(*snapshot.cluster, asked, snapshot.rates);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       *slices[i] = loader::WithWorkers(std::move(*slices[i]), workers[i]);
     }

@@ -237,7 +237,8 @@ class Torchloader final : public Policy {
                        .workers = queues.jobs.at(job).workers,
                        .settled = !ready});
     }
-    return loader::WorkerDivision(*profiles_, settings_.division).Divide(*snapshot.cluster, asked);
+    return loader::WorkerDivision(*profiles_, settings_.division)
+        .Divide(*snapshot.cluster, asked, snapshot.rates);
   }
 
   // Whoever is told to pause stops at once: what it costs is the engine's matter.

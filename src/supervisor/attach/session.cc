@@ -17,7 +17,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::size_t kChunk = std::size_t{32} << 10;        // of an answer
+constexpr std::size_t kChunk = std::size_t{32} << 10;        // read at a time
+constexpr std::size_t kAnswer = std::size_t{128} << 10;      // of output in an answer
 constexpr std::size_t kMostPending = std::size_t{64} << 10;  // of input
 constexpr std::size_t kMostInput = std::size_t{16} << 10;    // of one call
 constexpr std::size_t kMostCalls = 16;
@@ -62,7 +63,7 @@ void OutputBuffer::DropOldest() { Drop(end() - std::min(bytes_.size(), kMost / 2
 
 std::string OutputBuffer::From(std::uint64_t offset) const {
   const std::uint64_t skip = offset > begin_ ? offset - begin_ : 0;
-  return skip >= bytes_.size() ? std::string() : bytes_.substr(skip, kChunk);
+  return skip >= bytes_.size() ? std::string() : bytes_.substr(skip, kAnswer);
 }
 
 std::optional<SessionStreams> SessionStreams::InputOnly() {

@@ -1,12 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# write.sh PROGRAM FOLDER [POLICY]: FOLDER/controller.db as PROGRAM leaves it when everything is killed, with
-# jobs in all states under fifo, or one that has taken the GPUs of another under las (README.md).
+# write.sh PROGRAM FOLDER [KIND]: FOLDER/controller.db as PROGRAM leaves it when everything is killed (README.md).
+# KIND: states (the default: jobs in all states), terms (an array, a hold, dependencies, a time limit), or
+# preempted (a job has taken the GPUs of another, under las).
 set -eu
 program=$(realpath "$1")
 mkdir -p "$2"
 folder=$(realpath "$2")
-policy=${3:-fifo}
+kind=${3:-states}
+policy=fifo
+[ "$kind" != preempted ] || policy=las:quantum=0
 scratch=$(mktemp -d)
 cluster=
 finish() {
@@ -45,15 +48,34 @@ jobs_in_all_states() {
   await 5 cancelled
   "$program" resize 4 --gpus 3 >/dev/null
 }
+jobs_with_terms() {
+  submit --gpus 1 --name done -- true
+  await 1 completed
+  # Two tasks at a time; the first two run until there is a file `go` beside the checkpoints.
+  submit --gpus 1 --name sweep --array 0-3%2 -- \
+    sh -c 'until [ -e "$TRAINYARD_CHECKPOINT_DIR/../go" ]; do sleep 0.1; done'
+  await 2 running
+  await 3 running
+  submit --gpus 4 --name held -- true
+  "$program" hold 6 >/dev/null
+  submit --gpus 1 --name after --dependency afterok:2 -- true
+  submit --gpus 1 --name never --dependency afternotok:1 -- true
+  submit --gpus 1 --name limited --time 1s -- sleep 600
+  submit --gpus 1 --name later --begin 1000000h -- true
+  submit --gpus 1 --name sweep --dependency singleton -- true
+  "$program" update 10 --priority 3 >/dev/null
+  await 9 failed
+}
 preempted_at_once() {
   submit --gpus 4 -- sleep 100
   await 1 running
   submit --gpus 4 -- sleep 100
   await 2 running
 }
-case "$policy" in
-  fifo) jobs_in_all_states ;;
-  las*) preempted_at_once ;;
+case "$kind" in
+  states) jobs_in_all_states ;;
+  terms) jobs_with_terms ;;
+  preempted) preempted_at_once ;;
 esac
 # As it would be after kill -9; as one file.
 kill -STOP "$cluster"

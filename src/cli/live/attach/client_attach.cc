@@ -156,9 +156,13 @@ Status SessionOutput::Copy() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds kGiveUp(60);
   constexpr std::chrono::milliseconds kPause(200);
+  constexpr std::chrono::milliseconds kSpacing(25);
   Clock::time_point reached = Clock::now();
+  Clock::time_point next = Clock::now();
   target_.set_waits(true);
   while (!over_) {
+    std::this_thread::sleep_until(next);  // the controller limits the calls of a user
+    next = Clock::now() + kSpacing;
     v1::ClientRequest request;
     *request.mutable_attach() = target_;
     const Result<v1::ClientReply> reply = client_.Call(request, kTimeout, kPatience);

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/listener.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "io/descriptor.h"
+
+namespace trainyard::rpc {
+namespace {
+
+// A listener that keeps what it takes, and what it says.
+class Desk {
+ public:
+  explicit Desk(ConnectionLimits limits, const std::string& address = "127.0.0.1:0") {
+    auto opened = Listener::Open(address, limits, [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      lines_.push_back(line);
+    });
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+    listener_ = std::move(opened).value();
+    listener_->Serve([this](int fd) {
+      const std::lock_guard lock(mutex_);
+      taken_.emplace_back(fd);
+      changed_.notify_all();
+    });
+  }
+
+  [[nodiscard]] io::Descriptor Connect() const {
+    io::Descriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(listener_->port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+    return client;
+  }
+  void AwaitTaken(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(
+        changed_.wait_for(lock, std::chrono::seconds(60), [&] { return taken_.size() >= count; }));
+  }
+  // The server's end of a connection.
+  void Close(std::size_t which) {
+    const std::lock_guard lock(mutex_);
+    shutdown(taken_[which].get(), SHUT_RDWR);
+    taken_[which].Close();
+  }
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+  Listener& listener() { return *listener_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<io::Descriptor> taken_;
+  std::vector<std::string> lines_;
+  std::unique_ptr<Listener> listener_;  // first to go: it uses the rest
+};
+
+// Whether the other end closes it, which is waited for; a connection that is taken says nothing.
+bool IsRefused(const io::Descriptor& client) {
+  char byte = 0;
+  return recv(client.get(), &byte, 1, 0) <= 0;
+}
+
+TEST(Listener, TakesNoMoreOfOneThanItMayHaveOpen) {
+  Desk desk({.open = 2, .opens = {}, .on_loopback = true});
+  const io::Descriptor first = desk.Connect();
+  const io::Descriptor second = desk.Connect();
+  desk.AwaitTaken(2);
+  EXPECT_TRUE(IsRefused(desk.Connect()));
+  EXPECT_TRUE(IsRefused(desk.Connect()));
+  EXPECT_EQ(desk.lines(), std::vector<std::string>{
+                              "refused loopback: it has 2 connections open, as many as one may"});
+}
+
+TEST(Listener, AConnectionThatHasEndedMakesRoom) {
+  Desk desk({.open = 1, .opens = {}, .on_loopback = true});
+  std::size_t taken = 0;
+  const auto again = [&] {  // until its end is known
+    io::Descriptor client = desk.Connect();
+    pollfd closed{.fd = client.get(), .events = POLLIN};
+    while (poll(&closed, 1, 5) != 0) {
+      client = desk.Connect();
+      closed.fd = client.get();
+    }
+    desk.AwaitTaken(++taken);
+    return client;
+  };
+  io::Descriptor client = again();
+  client.Close();  // by the peer
+  client = again();
+  desk.Close(1);  // by the server
+  client = again();
+}
+
+TEST(Listener, TakesNoMoreOfOneInATimeThanItsRate) {
+  Desk desk({.open = 100, .opens = {.per_s = 1e-6, .burst = 3}, .on_loopback = true});
+  for (int i = 0; i < 3; ++i) {
+    const io::Descriptor client = desk.Connect();
+    desk.AwaitTaken(static_cast<std::size_t>(i) + 1);
+  }
+  EXPECT_TRUE(IsRefused(desk.Connect()));
+  EXPECT_EQ(desk.lines(), std::vector<std::string>{
+                              "refused loopback: it opens more than 1e-06 connections per second"});
+}
+
+TEST(Listener, TheMachineItselfHasNoLimit) {
+  Desk desk({.open = 1, .opens = {.per_s = 1e-6, .burst = 1}});
+  const io::Descriptor first = desk.Connect();
+  const io::Descriptor second = desk.Connect();
+  desk.AwaitTaken(2);
+}
+
+TEST(Listener, ANameListensAtAllItsAddressesOnOnePort) {
+  Desk desk({}, "localhost:0");
+  const io::Descriptor client = desk.Connect();
+  desk.AwaitTaken(1);
+}
+
+TEST(Listener, AfterItsEndNothingIsTaken) {
+  Desk desk({});
+  desk.listener().End();
+  desk.listener().End();
+  const io::Descriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(desk.listener().port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_NE(connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+}
+
+}  // namespace
+}  // namespace trainyard::rpc
