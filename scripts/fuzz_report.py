@@ -54,11 +54,12 @@ def main() -> int:
     understood, inputs, seconds = map(int, re.findall(
         r"understood: (\d+) of (\d+), in (\d+) s", log + "understood: 0 of 0, in 0 s")[0])
     own = edges(coverage, ROOMS[target])
+    cov = last(r"cov: (\d+)", log)
     linked = last(r"\((\d+) inline 8-bit counters\)", log)
     findings = sum(1 for path in folder.iterdir() if re.match(r"(crash|timeout|oom|leak)-", path.name))
     inputs_kept = sum(1 for path in folder.iterdir() if re.fullmatch(r"[0-9a-f]{40}", path.name))
     print(f"| {target} | {seconds} | {runs:,} | {share(understood, inputs)} | {own[0]} of {own[1]} "
-          f"({share(*own)}) | {last(r'cov: (\d+)', log)} of {linked} | {inputs_kept} | {findings} |")
+          f"({share(*own)}) | {cov} of {linked} | {inputs_kept} | {findings} |")
     return 0
 
 

@@ -39,6 +39,13 @@ TEST(TomlTest, WhatIsNoTomlIsRefusedWithItsLine) {
   EXPECT_EQ(table.error().code, ErrorCode::kBadInput);
 }
 
+TEST(TomlTest, LettersOfAllLanguagesStandInTextsOnly) {
+  EXPECT_EQ(Parsed("a = 'é\u2003日本'").entries.at(0).value.AsText(), "é\u2003日本");
+  for (const char* const text : {"é = 1", "a\uFE7F = 1", "\uFE75", "a = \u3044", "[ \u0416 ]"}) {
+    EXPECT_FALSE(ParseToml("f.toml", text).ok()) << text;
+  }
+}
+
 TEST(TomlSectionTest, AnUnknownKeyIsNamedWithTheNearestOne) {
   const TomlTable table = Parsed("\nplacment = \"buddy\"\n");
   const std::array<std::string_view, 2> known{"placement", "policy"};

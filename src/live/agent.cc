@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "live/live_options.h"
+
 namespace trainyard::live {
 
 Agent::Agent(v1::Hello node, supervisor::Processes& processes,
@@ -51,9 +53,9 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
   epoch_ = message.epoch();
   switch (message.kind_case()) {
     case v1::ControllerMessage::kWelcome:
-      heartbeat_ = std::chrono::milliseconds(message.welcome().heartbeat());
-      lease_ = std::chrono::milliseconds(message.welcome().lease());
-      grace_ = std::chrono::milliseconds(message.welcome().grace());
+      heartbeat_ = FromMilliseconds(message.welcome().heartbeat());
+      lease_ = FromMilliseconds(message.welcome().lease());
+      grace_ = FromMilliseconds(message.welcome().grace());
       next_beat_ = now + heartbeat_;
       if (const auto hello = sent_.find(0); hello != sent_.end()) {
         RenewLease(hello->second, now);
@@ -71,7 +73,7 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
     case v1::ControllerMessage::kStart:
       return Start(message.start());
     case v1::ControllerMessage::kStop:
-      return Stop(message.stop().id(), std::chrono::milliseconds(message.stop().grace()));
+      return Stop(message.stop().id(), FromMilliseconds(message.stop().grace()));
     case v1::ControllerMessage::kTune:
       return Tune(message.tune());
     case v1::ControllerMessage::kForget:

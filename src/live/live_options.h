@@ -2,6 +2,8 @@
 // What a live world is told when it is made, and where it says what it has to say.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -90,6 +92,12 @@ inline constexpr int kUnauthenticated = 16;
 // As messages count it.
 [[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {
   return duration.count() / 1000;
+}
+
+// And back, from 0 to a hundred years, whatever the message says.
+[[nodiscard]] constexpr Duration FromMilliseconds(std::int64_t count) {
+  constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 365 * 100);
+  return std::chrono::milliseconds(std::clamp<std::int64_t>(count, 0, kMost.count()));
 }
 
 // The number by which users know a job: submissions are counted from 1.

@@ -49,7 +49,7 @@ struct LiveState {
 
   // What the job has from its notice to its end, in real time.
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const {
-    const Duration own = std::chrono::milliseconds(job.request->launch().grace());
+    const Duration own = FromMilliseconds(job.request->launch().grace());
     return own.count() > 0 ? std::min(own, options.grace) : options.grace;
   }
   // The specifications of the jobs.

@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -100,6 +101,16 @@ int PortOf(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
+// What of so many connections leaves most of the process's descriptors to others. One takes two.
+int WithinDescriptors(int connections) {
+  constexpr rlim_t kPart = 8;
+  constexpr rlim_t kLeast = 16;
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return static_cast<int>(std::min<rlim_t>(static_cast<rlim_t>(connections),
+                                           std::max(kLeast, limit.rlim_cur / kPart)));
+}
+
 class OpenListener final : public Listener {
  public:
   OpenListener(std::vector<io::Descriptor> sockets, ConnectionLimits limits, Log log)
@@ -108,6 +119,7 @@ class OpenListener final : public Listener {
         limits_(limits),
         opens_(limits.opens),
         log_(std::move(log)) {
+    limits_.open = WithinDescriptors(limits_.open);
     for (const io::Descriptor& socket : sockets_) {
       Watch(socket.get(), EPOLLIN);
     }
@@ -222,7 +234,7 @@ class OpenListener final : public Listener {
 
   std::vector<io::Descriptor> sockets_;
   const int port_;
-  const ConnectionLimits limits_;
+  ConnectionLimits limits_;
   RateLimit opens_;
   const Log log_;
   const io::Descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};

@@ -95,6 +95,58 @@ def flood(stage: Stage) -> str:
     return f"exit status 1: {waiting} calls wait; {stage.logged('flooded')}"
 
 
+# Connects until it is refused, and keeps what it has.
+CONNECT = """
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+kept = []
+closed = 0
+for _ in range(1400):
+    try:
+        kept.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10))
+    except OSError:
+        closed += 1
+time.sleep(1)
+for connection in kept:
+    connection.setblocking(False)
+    try:
+        closed += connection.recv(1) == b""
+    except BlockingIOError:
+        pass
+    except OSError:
+        closed += 1
+print(closed)
+"""
+
+
+def connections(stage: Stage, address: str) -> str:
+    """So many connections that nobody else gets one; on a controller that serves other machines."""
+    port = free_port()
+    stage.make_folder(FOLDER / "connected", AGENT, 0o700)
+    stage.start("controller", AGENT, "--cluster", "1x1", "--state", FOLDER / "connected", "--listen",
+                f"0.0.0.0:{port}", "--users", "all", name="connected")
+    try:
+        wait_until("it answers", lambda: stage.ask(ANNA, "nodes", port=port).returncode == 0, PATIENCE)
+        done = run_as(BEN, ["/usr/bin/python3", "-c", CONNECT, address, port], cwd="/", text=True)
+        other = answer_of(stage.ask(ANNA, "nodes", port=port))
+    finally:
+        stage.kill("connected")
+    closed = int(done.stdout) if done.returncode == 0 else 0
+    if closed == 0 or not other.startswith("exit status 0"):
+        return f"exit status 0: {answer_of(done)}; another is told {other}"
+    return f"exit status 1: {closed} are closed; {stage.logged('connected')}"
+
+
+def own_address() -> str:
+    """Of this machine, but loopback; empty: it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+            return probe.getsockname()[0]
+        except OSError:
+            return ""
+
+
 def all_of(stage: Stage) -> list[Attack]:
     job = stage.submit(ANNA, ["/bin/sh", "-c", "echo secret; sleep 3600"])
     stage.wait_for(ANNA, job, "running", "waiting")
@@ -134,5 +186,7 @@ def all_of(stage: Stage) -> list[Attack]:
                lambda: ask("submit", "--gpus", "1", "--container-image", "debian", "--", "id"), logged=""),
         Attack("a flood of calls", ("makes more than 0.5 calls per second",), lambda: flood(stage),
                logged="flooded"),
+        *([Attack("connections without end", ("connections",), lambda: connections(stage, own_address()),
+                  logged="connected")] if own_address() else []),
         *anothers_up(stage),
     ]

@@ -20,6 +20,9 @@ constexpr std::array kFaultNames{
     "clock jump"};
 constexpr std::array kStateNames{"waiting",   "starting",    "running",  "stopping",
                                  "runs here", "leaves here", "gone here"};
+constexpr std::array kStepNames{"plain meets",    "plain works", "torchrun comes", "torchrun meets",
+                                "torchrun works", "mpi comes",   "mpi meets",      "mpi works"};
+constexpr std::array<const char*, kStarters> kStarterNames{"emulated", "plain", "torchrun", "mpi"};
 
 std::optional<std::size_t> KindOf(const v1::AgentMessage& message) {
   switch (message.kind_case()) {
@@ -96,57 +99,72 @@ void Coverage::Note(std::size_t kind, std::optional<std::size_t> before, Pairs& 
   }
 }
 
-void Coverage::Note(std::size_t kind, std::uint64_t connection, const v1::AttemptId* id,
-                    Last& last) {
+void Coverage::Note(std::size_t kind, std::uint64_t connection, const About& about, Last& last) {
   const auto [at, first] = last.of_connection.emplace(connection, kind);
   Note(kind, first ? std::nullopt : std::optional(at->second), over_connections_);
   at->second = kind;
-  if (id != nullptr) {
-    const auto [of, begins] = last.of_attempt.emplace(std::pair{id->job(), id->attempt()}, kind);
-    Note(kind, begins ? std::nullopt : std::optional(of->second), about_attempts_);
+  if (about.id != nullptr) {
+    const auto [of, begins] =
+        last.of_attempt.emplace(std::pair{about.id->job(), about.id->attempt()}, kind);
+    Note(kind, begins ? std::nullopt : std::optional(of->second),
+         about_attempts_[static_cast<std::size_t>(about.starter)]);
     of->second = kind;
   }
 }
 
-void Coverage::Arrived(std::uint64_t connection, const v1::AgentMessage& message) {
+void Coverage::Arrived(std::uint64_t connection, const v1::AgentMessage& message, Starter starter) {
   if (const std::optional<std::size_t> kind = KindOf(message)) {
-    Note(*kind, connection, message.has_attempt() ? &message.attempt().id() : nullptr, up_);
+    Note(*kind, connection, {message.has_attempt() ? &message.attempt().id() : nullptr, starter},
+         up_);
   }
 }
 
-void Coverage::Arrived(std::uint64_t connection, const v1::ControllerMessage& message) {
+void Coverage::Arrived(std::uint64_t connection, const v1::ControllerMessage& message,
+                       Starter starter) {
   if (const std::optional<Told> told = KindOf(message)) {
-    Note(told->kind, connection, told->id, down_);
+    Note(told->kind, connection, {told->id, starter}, down_);
   }
 }
 
 void Coverage::Merge(const Coverage& other) {
   states_ |= other.states_;
+  steps_ |= other.steps_;
   over_connections_ |= other.over_connections_;
-  about_attempts_ |= other.about_attempts_;
+  for (std::size_t starter = 0; starter < kStarters; ++starter) {
+    about_attempts_[starter] |= other.about_attempts_[starter];
+  }
 }
 
 Coverage::Share Coverage::states() const {
   return {.reached = states_.count(), .of = states_.size()};
 }
 
+Coverage::Share Coverage::steps() const { return {.reached = steps_.count(), .of = steps_.size()}; }
+
 Coverage::Share Coverage::orders() const {
-  Share share{.reached = over_connections_.count() + about_attempts_.count()};
+  Share share{.reached = over_connections_.count()};
+  for (const Pairs& pairs : about_attempts_) {
+    share.reached += pairs.count();
+  }
   for (std::size_t pair = 0; pair < kEnd * kEnd; ++pair) {
     share.of += IsPossible(pair / kEnd, pair % kEnd, false) ? 1 : 0;
-    share.of += IsPossible(pair / kEnd, pair % kEnd, true) ? 1 : 0;
+    share.of += IsPossible(pair / kEnd, pair % kEnd, true) ? kStarters : 0;
   }
   return share;
 }
 
 std::set<std::string> Coverage::missing() const {
   std::set<std::string> names;
-  for (std::size_t fault = 0; fault < kFaultKinds; ++fault) {
-    for (std::size_t state = 0; state < kAttemptStates; ++state) {
-      if (!states_.test(fault * kAttemptStates + state)) {
-        names.insert(std::string(kFaultNames[fault]) + " x " + kStateNames[state]);
+  const auto add_missing = [&names](const auto& reached, std::size_t fault, const auto& of) {
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      if (!reached.test(fault * of.size() + i)) {
+        names.insert(std::string(kFaultNames[fault]) + " x " + of[i]);
       }
     }
+  };
+  for (std::size_t fault = 0; fault < kFaultKinds; ++fault) {
+    add_missing(states_, fault, kStateNames);
+    add_missing(steps_, fault, kStepNames);
   }
   for (std::size_t pair = 0; pair < kEnd * kEnd; ++pair) {
     const std::size_t before = pair / kEnd;
@@ -155,8 +173,11 @@ std::set<std::string> Coverage::missing() const {
     if (IsPossible(before, kind, false) && !over_connections_.test(before * kKinds + kind)) {
       names.insert(name + " over a connection");
     }
-    if (IsPossible(before, kind, true) && !about_attempts_.test(before * kKinds + kind)) {
-      names.insert(name + " about an attempt");
+    for (std::size_t starter = 0; starter < kStarters; ++starter) {
+      if (IsPossible(before, kind, true) &&
+          !about_attempts_[starter].test(before * kKinds + kind)) {
+        names.insert(name + " about an attempt: " + kStarterNames[starter]);
+      }
     }
   }
   return names;

@@ -21,6 +21,7 @@ void Add(const FaultResult& result, FaultResult& sum) {
   sum.partitions += result.partitions;
   sum.sick_nodes += result.sick_nodes;
   sum.node_failures += result.node_failures;
+  sum.failed_for_others += result.failed_for_others;
   sum.drains += result.drains;
   sum.full_disks += result.full_disks;
   sum.clock_jumps += result.clock_jumps;
@@ -42,9 +43,10 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
       "faults: {} crashes of controllers ({} restarts from snapshots), {} of agents, {} of nodes; "
       "{} "
       "partitions, {} jumps of clocks, {} full disks; nodes were sick {} times, ended {} attempts "
-      "and were drained {} times\n",
+      "and were drained {} times; {} workers failed for others' ends\n",
       sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes, sum.partitions,
-      sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures, sum.drains);
+      sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures, sum.drains,
+      sum.failed_for_others);
   fmt::print(
       "checked: {} jobs completed, {} cancelled; {} charges compared, {} victims had a "
       "beneficiary, "
@@ -52,12 +54,13 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
       "shares\n",
       sum.completed, sum.cancelled, sum.charges, sum.victims, sum.watched, sum.turns, sum.tunes);
   const faults::Coverage::Share states = sum.coverage.states();
+  const faults::Coverage::Share steps = sum.coverage.steps();
   const faults::Coverage::Share orders = sum.coverage.orders();
   fmt::print(
-      "reached: {} of {} states of attempts x faults ({:.0f} %), {} of {} orders of two "
-      "messages ({:.0f} %)\n",
-      states.reached, states.of, 100 * states.part(), orders.reached, orders.of,
-      100 * orders.part());
+      "reached: {} of {} states of attempts x faults ({:.0f} %), {} of {} steps of launchers x "
+      "faults ({:.0f} %), {} of {} orders of two messages ({:.0f} %)\n",
+      states.reached, states.of, 100 * states.part(), steps.reached, steps.of, 100 * steps.part(),
+      orders.reached, orders.of, 100 * orders.part());
   for (const std::string& name : missing ? sum.coverage.missing() : std::set<std::string>()) {
     fmt::print("not reached: {}\n", name);
   }

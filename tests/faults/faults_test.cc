@@ -90,6 +90,21 @@ TEST(FaultSimulation, ComesToMostStatesAndOrdersOfMessages) {
   EXPECT_GT(all.clock_jumps, 100);
 }
 
+// Faults between the steps by which the workers of a gang come together, and gangs that fail as one
+// of their nodes has.
+TEST(FaultSimulation, LaunchersMeetAndFailTogether) {
+  FaultResult all;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const FaultResult result = RunFaults({.seed = seed});
+    all.failed_for_others += result.failed_for_others;
+    all.coverage.Merge(result.coverage);
+  }
+  const faults::Coverage::Share steps = all.coverage.steps();
+  RecordProperty("steps", fmt::format("{} of {}", steps.reached, steps.of));
+  EXPECT_GT(steps.part(), 0.6) << steps.reached << " of " << steps.of;
+  EXPECT_GT(all.failed_for_others, 20);
+}
+
 TEST(FaultSimulation, JobsAreMeasured) {
   int measurements = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -98,10 +113,10 @@ TEST(FaultSimulation, JobsAreMeasured) {
   EXPECT_GT(measurements, 1000);
 }
 
-// How many of 50 seeds see the bug and say so.
+// How many of 50 seeds see the bug and say so; counts no further than 11.
 int Seen(PlantedBug bug, const std::string& words) {
   int seen = 0;
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 50 && seen <= 10; ++seed) {
     const std::string violation = RunFaults({.seed = seed, .bug = bug}).violation;
     seen += violation.find(words) != std::string::npos ? 1 : 0;
   }
@@ -164,6 +179,16 @@ TEST(FaultSimulation, SeesAChargeForWhatIsNotHeld) {
 
 TEST(FaultSimulation, SeesJobsThatNeverEnd) {
   EXPECT_GT(Seen(PlantedBug::kStaysAway, "has not ended"), 10);
+}
+
+TEST(FaultSimulation, SeesAJobThatIsBlamedForTheLossOfAnotherNode) {
+  EXPECT_GT(Seen(PlantedBug::kHidesWhen, "fails for a node's fault"), 3);
+}
+
+TEST(FaultSimulation, SeesDaemonsThatOutliveTheirEnd) {
+  EXPECT_GT(Seen(PlantedBug::kLeavesDaemons, "is held by job") +
+                Seen(PlantedBug::kLeavesDaemons, "runs twice"),
+            3);
 }
 
 TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {

@@ -57,7 +57,9 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
   attempt.report.set_state(v1::AttemptReport::RUNNING);
   if (const std::optional<Sickness> sickness = world_.SicknessAt(node_)) {
     const bool starts = sickness->cause == v1::AttemptReport::CAUSE_UNSPECIFIED ||
-                        sickness->cause == v1::AttemptReport::SUPERVISOR_LOST;
+                        sickness->cause == v1::AttemptReport::SUPERVISOR_LOST ||
+                        (sickness->cause == v1::AttemptReport::DEVICE && world_.Chance(0.7));
+    ++world_.result().node_failures;
     if (!starts) {
       return Fail(key, *sickness);
     }
@@ -72,18 +74,7 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
   if (start.launch().workers() != v1::LaunchSpec::EMULATED && start.node_rank() == 0) {
     TellProgress(key, world_.Chance(0.1) ? 8 : 1 + static_cast<double>(world_.Pick(5)));
   }
-  Gang& gang = world_.GangOf(start.id());
-  if (++gang.running < start.nodes() || gang.until) {
-    return;
-  }
-  gang.since = world_.now();
-  gang.done_before = world_.checkpoints()[start.id().job()];
-  gang.restart_cost_s = start.restart_cost_s();
-  if (gang.order < 0) {
-    gang.rate = start.rate();
-  }
-  const double left = std::max(0.0, start.iterations() - gang.done_before);
-  world_.FinishIn(FromSeconds(gang.restart_cost_s + left / gang.rate), key);
+  world_.launches().Begin(node_, start);
 }
 
 // Of workers that are measured. They advance as the controller thinks, and say that they were so
@@ -158,8 +149,8 @@ void PretendedProcesses::Exit(AttemptKey key, bool killed) {
   }
   Running& attempt = at->second;
   attempt.alive = false;
-  stages_.Leave(key);
-  world_.NoteEnd(node_, key);
+  NoteEnd(key);
+  world_.launches().Leave(node_, key, attempt.report.finished());
   attempt.report.set_state(v1::AttemptReport::EXITED);
   attempt.report.set_exit_code(killed ? 137 : 0);
   Gang& gang = world_.GangOf(attempt.start.id());
@@ -180,15 +171,21 @@ void PretendedProcesses::Fail(AttemptKey key, const Sickness& sickness) {
     return;
   }
   at->second.alive = false;
-  stages_.Leave(key);
-  world_.NoteEnd(node_, key);
+  NoteEnd(key);
+  world_.launches().Leave(node_, key, false);
   Gang& gang = world_.GangOf(at->second.start.id());
   gang.until = gang.until.value_or(world_.now());
   v1::AttemptReport& report = at->second.report;
+  world_.Trace(fmt::format("job {} attempt {} fails on n{}: {}", key.first, key.second, node_,
+                           sickness.message));
   report.set_state(v1::AttemptReport::EXITED);
   report.set_message(sickness.message);
-  report.set_failed_at(world_.WallSeconds(node_));
-  if (sickness.cause == v1::AttemptReport::CAUSE_UNSPECIFIED) {
+  const bool workers_failed = sickness.cause == v1::AttemptReport::CAUSE_UNSPECIFIED;
+  if (sickness.cause != v1::AttemptReport::SUPERVISOR_LOST &&
+      !(workers_failed && world_.options().bug == PlantedBug::kHidesWhen)) {
+    report.set_failed_at(world_.WallSeconds(node_));
+  }
+  if (workers_failed) {
     report.set_exit_code(1);
   } else if (sickness.cause == v1::AttemptReport::SUPERVISOR_LOST) {
     report.set_exit_code(137);
@@ -199,8 +196,29 @@ void PretendedProcesses::Fail(AttemptKey key, const Sickness& sickness) {
   if (world_.options().bug != PlantedBug::kBlamesJobs) {
     report.set_cause(sickness.cause);
   }
-  world_.CountNodeFailure();
   Tell(report);
+}
+
+// One that has had notice leaves for that.
+void PretendedProcesses::FailForOthers(AttemptKey key) {
+  const auto at = attempts_.find(key);
+  if (at != attempts_.end() && at->second.alive &&
+      at->second.report.state() == v1::AttemptReport::RUNNING) {
+    ++world_.result().failed_for_others;
+    Fail(key, {v1::AttemptReport::CAUSE_UNSPECIFIED,
+               fmt::format("worker {} ended with exit code 1", at->second.start.first_rank())});
+  }
+}
+
+// Nothing is left of the attempt's part.
+void PretendedProcesses::NoteEnd(const AttemptKey& key) {
+  stages_.Leave(key);
+  const v1::StartAttempt& start = attempts_.at(key).start;
+  if (world_.options().bug == PlantedBug::kLeavesDaemons && start.node_rank() > 0 &&
+      StarterOf(start.launch()) == Starter::kMpi) {
+    return world_.After(seconds(60), [this, key] { world_.NoteEnd(node_, key); });
+  }
+  world_.NoteEnd(node_, key);
 }
 
 void PretendedProcesses::Stop(const v1::AttemptId& id, Duration grace) {
@@ -242,8 +260,8 @@ void PretendedProcesses::LoseAll() {
   for (auto& [key, attempt] : attempts_) {
     if (attempt.alive) {
       attempt.alive = false;
-      stages_.Leave(key);
-      world_.NoteEnd(node_, key);
+      NoteEnd(key);
+      world_.launches().Leave(node_, key, false);
       attempt.report.set_state(v1::AttemptReport::EXITED);
       attempt.report.set_exit_code(137);
       attempt.report.set_lost(true);

@@ -24,7 +24,6 @@ class World;
 
 // The workers of an attempt on all its nodes: they advance only together.
 struct Gang {
-  int running = 0;
   std::optional<TimePoint> since;  // all of them are there
   std::optional<TimePoint> until;  // one has gone
   double done_before = 0;
@@ -84,11 +83,14 @@ class PretendedProcesses final : public supervisor::Processes {
   void LoseAgent() { stages_.LoseAgent(); }
   [[nodiscard]] int turns() const { return stages_.turns(); }
   void Fail(AttemptKey key, const Sickness& sickness);
+  // A worker fails, as another part of the attempt has gone.
+  void FailForOthers(AttemptKey key);
   void Finish(AttemptKey key);
   [[nodiscard]] const std::map<AttemptKey, Running>& attempts() const { return attempts_; }
 
  private:
   void Exit(AttemptKey key, bool killed);
+  void NoteEnd(const AttemptKey& key);
   void TellProgress(AttemptKey key, double pace);
   [[nodiscard]] double DoneBy(const Running& attempt) const;
   void Tell(const v1::AttemptReport& report);

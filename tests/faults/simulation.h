@@ -29,6 +29,8 @@ enum class PlantedBug : unsigned char {
   kIdleVictims,    // a policy takes GPUs away for nobody
   kMischarges,     // GPUs that are taken away are charged on
   kStaysAway,      // agents that have crashed are not started again
+  kHidesWhen,      // nobody says when workers have failed
+  kLeavesDaemons,  // daemons of mpirun outlive the end that is told of them
 };
 
 struct FaultOptions {
@@ -49,8 +51,9 @@ struct FaultResult {
   int partitions = 0;
   int full_disks = 0;
   int sick_nodes = 0;
-  int node_failures = 0;  // attempts that sick nodes have ended
-  int drains = 0;         // by the controller itself, as seen
+  int node_failures = 0;      // attempts that sick nodes have ended
+  int failed_for_others = 0;  // workers that have failed as others of their attempt had gone
+  int drains = 0;             // by the controller itself, as seen
   int completed = 0;
   int cancelled = 0;
   int resumed = 0;  // restarts from a snapshot

@@ -15,6 +15,7 @@ World::World(const FaultOptions& options)
     : options_(options),
       random_(options.seed),
       disk_(options.bug),
+      launches_(*this),
       accounts_(options.bug == PlantedBug::kMischarges) {
   for (int i = 0; i < options.nodes; ++i) {
     cluster_.nodes.push_back({.name = "n" + std::to_string(i), .gpus = options.gpus});
@@ -25,7 +26,7 @@ World::World(const FaultOptions& options)
     links_.push_back(0);
     timer_numbers_.push_back(0);
     sick_.emplace_back();
-    wall_clocks_.emplace_back(0);
+    wall_clocks_.push_back(Between(-seconds(2), seconds(2)));
     agent_clocks_.emplace_back(0);
     drained_at_.emplace_back(-std::chrono::hours(1));
   }
@@ -33,6 +34,7 @@ World::World(const FaultOptions& options)
   shares_gpus_ = parts_.traits().may.share;
   lacks_programs_ = Chance(0.3);
   workers_fail_ = Chance(0.3);
+  large_ = Chance(0.2);
   snapshots_ = {.entries = 1 + Pick(30), .interval = seconds(60), .compact = Chance(0.3)};
 }
 
@@ -237,10 +239,15 @@ void World::UndrainAll() {
 
 // Workers that are no pretence to the controller: their reports correct what it knows of the model.
 void World::MakeMeasured(v1::JobRequest& job) {
+  constexpr std::array kLaunchers{v1::LaunchSpec::PLAIN, v1::LaunchSpec::TORCHRUN,
+                                  v1::LaunchSpec::MPI};
+  job.mutable_launch()->set_launcher(kLaunchers.at(Pick(kLaunchers.size())));
+  job.set_gpus(Chance(large_ ? 0.8 : 0.2) ? 8 : job.gpus());  // of several nodes
   job.set_model(fmt::format("m{}", Pick(2)));
   job.set_batch_size(32);
   job.set_iterations(job.duration_s());
-  job.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
+  job.mutable_launch()->set_workers(Chance(0.5) ? v1::LaunchSpec::PER_NODE
+                                                : v1::LaunchSpec::PER_GPU);
   job.mutable_launch()->add_command("train");
 }
 
@@ -257,7 +264,7 @@ FaultResult World::Run() {
         client.job.mutable_stages()->add_stages_s(static_cast<double>(1 + Pick(9)) / 10);
       }
     }
-    if (Chance(0.3) && !shares_gpus_ && policy_name_ != "torchloader") {
+    if (Chance(large_ ? 0.9 : 0.4) && !shares_gpus_ && policy_name_ != "torchloader") {
       MakeMeasured(client.job);
     }
     if (policy_name_.starts_with("chronus") && Chance(0.5)) {

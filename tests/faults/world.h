@@ -18,6 +18,7 @@
 
 #include "faults/coverage.h"
 #include "faults/pretended_disk.h"
+#include "faults/pretended_launch.h"
 #include "faults/pretended_node.h"
 #include "faults/simulation.h"
 #include "faults/witness.h"
@@ -107,7 +108,8 @@ class World final : public live::LiveOutput {
   void NoteEnd(int node, const AttemptKey& attempt) { witness_.End(node, attempt); }
   // Seconds since 1970, as the node's clock shows them.
   [[nodiscard]] double WallSeconds(int node) const {
-    return Seconds(now_ + wall_clocks_[static_cast<std::size_t>(node)]);
+    constexpr double kBegin = 1.6e9;
+    return kBegin + Seconds(now_ + wall_clocks_[static_cast<std::size_t>(node)]);
   }
   // What hits an attempt that starts there now, if anything does.
   [[nodiscard]] std::optional<Sickness> SicknessAt(int node) {
@@ -118,7 +120,6 @@ class World final : public live::LiveOutput {
   }
   // As the controller sees it.
   [[nodiscard]] bool AllNodesServe() const;
-  void CountNodeFailure() { ++result_.node_failures; }
   void CountTune() { ++result_.tunes; }
   FaultResult& result() { return result_; }
   [[nodiscard]] bool FaultsGoOn() const { return now_.time_since_epoch() < kFaultsUntil; }
@@ -131,10 +132,23 @@ class World final : public live::LiveOutput {
   void FinishIn(Duration time, AttemptKey key) {
     After(time + milliseconds(1), [this, key] { FinishGang(key); });
   }
+  // The first rank ends first, or one of the others.
   void FinishGang(AttemptKey key) {
-    for (const std::unique_ptr<PretendedProcesses>& processes : processes_) {
-      processes->Finish(key);
+    for (std::size_t node = 0; node < processes_.size(); ++node) {
+      if (launches_.StepOf(static_cast<int>(node), key) == LaunchStep::kMpiWorks) {
+        After(Between(Duration{0}, milliseconds(500)),
+              [this, node, key] { processes_[node]->Finish(key); });
+      } else {
+        processes_[node]->Finish(key);
+      }
     }
+  }
+  PretendedLaunches& launches() { return launches_; }
+  void FailForOthers(int node, AttemptKey key) {
+    processes_[static_cast<std::size_t>(node)]->FailForOthers(key);
+  }
+  [[nodiscard]] const std::string& NameOf(int node) const {
+    return cluster_.nodes[static_cast<std::size_t>(node)].name;
   }
   void Trace(const std::string& what) const {
     if (options_.verbose) {
@@ -199,6 +213,7 @@ class World final : public live::LiveOutput {
   void CheckStranded();
   [[nodiscard]] std::optional<TimePoint> CalmSince(std::size_t node) const;
   void CountStates(FaultKind fault, std::optional<std::size_t> node);
+  [[nodiscard]] Starter StarterOfJob(std::uint64_t number);
   [[nodiscard]] bool AllOver() const;
 
   FaultOptions options_;
@@ -232,11 +247,14 @@ class World final : public live::LiveOutput {
   std::map<std::uint64_t, double> checkpoints_;
   std::map<std::uint64_t, double> progress_told_;  // with the last start of each job
   std::map<AttemptKey, Gang> gangs_;
-  std::map<AttemptKey, Granted> granted_;  // not those for itself
+  PretendedLaunches launches_;
+  std::map<std::uint64_t, Starter> starters_;  // by job, those that have been asked for
+  std::map<AttemptKey, Granted> granted_;      // not those for itself
   std::uint64_t steps_ = 0;
   TimePoint last_fault_{};
   std::vector<Sickness> sick_;   // by node
   bool lacks_programs_ = false;  // the last node, at times; then nobody else drains nodes
+  bool large_ = false;           // most jobs have launchers and lie on several nodes
   bool workers_fail_ = false;    // at times on sick nodes, which is no failure of the controller's
   std::set<std::string> drained_;
   double loss_ = 0.02;

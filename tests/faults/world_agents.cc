@@ -98,7 +98,7 @@ void World::FromAgent(int node, std::uint64_t life, v1::AgentMessage message) {
     const auto to = connections_.find(number);
     if (to != connections_.end() && !to->second.silent && to->second.open_there && controller_ &&
         to->second.controller_life == controller_life_) {
-      result_.coverage.Arrived(number, message);
+      result_.coverage.Arrived(number, message, StarterOfJob(message.attempt().id().job()));
       controller_->world().OnAgent(number, message);
       StepSoon();
     }

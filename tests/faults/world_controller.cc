@@ -5,9 +5,25 @@
 #include "faults/world.h"
 
 namespace trainyard::faults {
+namespace {
+
+// The job that the message is about; 0: none.
+std::uint64_t JobOf(const v1::ControllerMessage& message) {
+  return message.has_start()    ? message.start().id().job()
+         : message.has_stop()   ? message.stop().id().job()
+         : message.has_forget() ? message.forget().id().job()
+         : message.has_fetch()  ? message.fetch().id().job()
+                                : message.tune().id().job();
+}
+
+}  // namespace
 
 // Nothing twice: no GPU for two, no job in two attempts. What it is told of its data set is there.
 void World::CheckStart(int node, const v1::StartAttempt& start) {
+  if (options_.verbose) {
+    Trace(fmt::format("job {} attempt {} starts on n{}", start.id().job(), start.id().attempt(),
+                      node));
+  }
   const std::string wrong = witness_.Begin(
       node, {start.id().job(), start.id().attempt()}, {start.gpus().begin(), start.gpus().end()},
       [this](const AttemptKey& a, const AttemptKey& b) { return MayShare(a, b); });
@@ -263,7 +279,7 @@ void World::Send(std::uint64_t number, v1::ControllerMessage message) {
     }
     const auto node = static_cast<std::size_t>(to->second.node);
     if (agents_[node] && links_[node] == number) {
-      result_.coverage.Arrived(number, message);
+      result_.coverage.Arrived(number, message, StarterOfJob(JobOf(message)));
       agents_[node]->OnMessage(message, AgentTime(node));
       AgentTimer(to->second.node);
     }

@@ -139,6 +139,20 @@ void World::CheckStranded() {
   }
 }
 
+// As its request says.
+Starter World::StarterOfJob(std::uint64_t number) {
+  const auto known = starters_.find(number);
+  if (known != starters_.end()) {
+    return known->second;
+  }
+  v1::JobRequest request;
+  if (number == 0 || !controller_ || number > controller_->engine().records().size() ||
+      !request.ParseFromString(controller_->engine().records()[number - 1].spec->launch)) {
+    return Starter::kEmulated;
+  }
+  return starters_[number] = StarterOf(request.launch());
+}
+
 // In which states a fault hits what there is; all that there is, or that is on one node.
 void World::CountStates(FaultKind fault, std::optional<std::size_t> node) {
   for (std::size_t n = 0; n < processes_.size(); ++n) {
@@ -150,6 +164,9 @@ void World::CountStates(FaultKind fault, std::optional<std::size_t> node) {
       result_.coverage.Hit(fault, !attempt.alive ? AttemptState::kGoneHere
                                   : leaves       ? AttemptState::kLeavesHere
                                                  : AttemptState::kRunsHere);
+      if (const auto step = launches_.StepOf(static_cast<int>(n), key)) {
+        result_.coverage.Hit(fault, *step);
+      }
     }
   }
   for (std::size_t i = 0; controller_ && i < controller_->world().jobs(); ++i) {

@@ -47,6 +47,22 @@ TEST(FuzzCorpus, NoInputBreaksItsTarget) {
   }
 }
 
+// Else they would show nothing but how bytes of no meaning are refused. What has been found may be.
+TEST(FuzzCorpus, InputsToBeginWithAreUnderstood) {
+  for (const Target& target : Targets()) {
+    int understood = 0;
+    int seeds = 0;
+    for (const auto& [name, bytes] : InputsOf(target)) {
+      const bool good = target.run(bytes);
+      understood += good ? 1 : 0;
+      seeds += name == "seed" ? 1 : 0;
+      EXPECT_TRUE(good || name == "seed" || name.starts_with("found-"))
+          << target.name << "/" << name;
+    }
+    EXPECT_TRUE(seeds == 0 || understood >= 1) << target.name;
+  }
+}
+
 // What a cut, a doubled or a damaged input does: a little of what libFuzzer does, in each build.
 TEST(FuzzCorpus, NorDoesOneThatIsDamaged) {
   constexpr std::size_t kMostChanges = 64;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz/mutate.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "io/text_check.h"
 
 namespace trainyard::fuzz {
@@ -68,6 +71,33 @@ void AddNothing(Message& message, const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return;
   }
+}
+
+struct Word {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+  bool is_number = false;
+};
+
+// Numbers and names in a text, in their order.
+std::vector<Word> WordsOf(std::string_view text) {
+  const auto is_part = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-' || c >= 0x80;
+  };
+  std::vector<Word> words;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t begin = i;
+    while (i < text.size() && is_part(static_cast<unsigned char>(text[i]))) {
+      ++i;
+    }
+    if (i > begin) {
+      words.push_back({.begin = begin,
+                       .size = i - begin,
+                       .is_number = base::ToNumber(text.substr(begin, i - begin)).has_value()});
+    }
+    i += i == begin ? 1 : 0;
+  }
+  return words;
 }
 
 }  // namespace
@@ -249,10 +279,60 @@ void Mutator::ChangeParts(const Target& target, std::vector<Part>& parts) {
   }
 }
 
+// Lines are doubled, dropped and exchanged; words give way to other words, numbers to others.
+std::string Mutator::ChangedText(std::string text) {
+  std::vector<std::string_view> lines = base::Split(text, "\n");
+  const std::size_t at = Below(lines.size());
+  const std::size_t other = Below(lines.size());
+  const auto join = [&lines] {
+    std::string joined;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      joined += (i == 0 ? "" : "\n") + std::string(lines[i]);
+    }
+    return joined;
+  };
+  if (lines.size() > 1 && OneIn(4)) {
+    const auto place = lines.begin() + static_cast<std::ptrdiff_t>(at);
+    if (OneIn(3)) {
+      lines.insert(place, lines[other]);
+    } else if (OneIn(2)) {
+      lines.erase(place);
+    } else {
+      std::swap(lines[at], lines[other]);
+    }
+    return join();
+  }
+  const auto line = std::string(lines[at]);
+  const std::vector<Word> words = WordsOf(line);
+  const std::vector<Word> others = WordsOf(lines[other]);
+  if (words.empty()) {
+    return bytes_(std::move(text), text.size() + 1);
+  }
+  const Word& word = words[Below(words.size())];
+  std::string instead;
+  if (word.is_number && !OneIn(4)) {
+    instead = OneIn(3) ? fmt::format("{}", Real()) : std::to_string(Integer());
+  } else if (!others.empty() && OneIn(2)) {
+    const Word& from = others[Below(others.size())];
+    instead = lines[other].substr(from.begin, from.size);
+  } else {
+    instead = Text(line.substr(word.begin, word.size));
+  }
+  const std::string changed =
+      line.substr(0, word.begin) + instead + line.substr(word.begin + word.size);
+  lines[at] = changed;
+  return join();
+}
+
 std::string Mutator::Changed(const Target& target, std::string_view input, std::size_t most) {
   constexpr std::size_t kAsBytes = 10;
-  if (target.message == nullptr || OneIn(kAsBytes)) {
+  const bool text = target.message == nullptr;
+  if (OneIn(text ? 3 : kAsBytes)) {
     return bytes_(std::string(input), most);
+  }
+  if (text) {
+    std::string changed = ChangedText(std::string(input));
+    return changed.size() <= most ? changed : std::string(input);
   }
   if (target.kinds == 0) {
     const std::string changed = ChangedMessage(target, 0, std::string(input));

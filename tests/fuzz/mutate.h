@@ -39,6 +39,7 @@ class Mutator {
   [[nodiscard]] bool OneIn(std::size_t count) { return Below(count) == 0; }
   [[nodiscard]] std::string ChangedMessage(const Target& target, unsigned kind,
                                            const std::string& bytes);
+  [[nodiscard]] std::string ChangedText(std::string text);
   void ChangeParts(const Target& target, std::vector<Part>& parts);
   void SetField(google::protobuf::Message& message, const google::protobuf::FieldDescriptor& field,
                 int depth);

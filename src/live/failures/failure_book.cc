@@ -71,10 +71,12 @@ std::string VanishedKey(const std::string& user) {
 }
 
 std::size_t FirstFailed(std::span<const PartFailure> parts) {
+  const auto rank = [](const PartFailure& part) {
+    return std::pair(OwnerOf(part) == FailureOwner::kJob, part.failed_at);
+  };
   std::size_t first = parts.size();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].has_failed() &&
-        (first == parts.size() || parts[i].failed_at < parts[first].failed_at)) {
+    if (parts[i].has_failed() && (first == parts.size() || rank(parts[i]) < rank(parts[first]))) {
       first = i;
     }
   }

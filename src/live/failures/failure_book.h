@@ -51,7 +51,9 @@ struct PartFailure {
 [[nodiscard]] FailureOwner OwnerOf(const PartFailure& failure);
 
 // The part that a gang's end is blamed on: the one that failed first. One that never ran, or whose
-// supervisor has gone, knows no time and comes before all that do. REQUIRES: one has failed.
+// supervisor has gone, knows no time and comes before all that do. Workers that left with a code of
+// their own come last, whatever the clocks of the nodes say: they fail when those of another node
+// have gone. REQUIRES: one has failed.
 [[nodiscard]] std::size_t FirstFailed(std::span<const PartFailure> parts);
 
 // What failures of several nodes must have in common to be one and the same: the cause and what the
