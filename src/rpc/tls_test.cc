@@ -306,6 +306,16 @@ TEST_F(TlsTest, ACertificateThatTheBookDoesNotKnowIsNone) {
             grpc::StatusCode::UNAUTHENTICATED);
 }
 
+TEST_F(TlsTest, NothingIsSaidToAPortWithoutItsSocket) {
+  auto started = StartServer({}, inbox_);  // takes whatever comes
+  ASSERT_TRUE(started.ok()) << started.error().message;
+  server_ = std::move(started).value();
+  const Result<Route> route = FindRoute(address(), {});
+  ASSERT_TRUE(route.ok()) << route.error().message;
+  EXPECT_EQ(Ask(route.value()), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(inbox_.calls, 0);
+}
+
 // As users of the controller's machine do where it listens at an address that others reach.
 TEST_F(TlsTest, AnAddressOfThisMachineIsServedByTheLocalSocket) {
   auto started = StartServer({.listen = "0.0.0.0:0", .authority = authority_.get()}, inbox_);

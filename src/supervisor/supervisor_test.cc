@@ -508,7 +508,7 @@ TEST_F(SupervisorTest, ANoticeIsForTheWorkersOfALauncher) {
                            "bash -c 'trap \"echo saved; exit 0\" TERM; echo ready; "
                            "while true; do sleep 0.02; done' &\nwait $!\n";
   fs::permissions(python, fs::perms::owner_all);
-  v1::StartAttempt start = Attempt(1, {"train"});
+  v1::StartAttempt start = Attempt(1, {"true"});
   start.mutable_launch()->set_launcher(LaunchSpec::TORCHRUN);
   auto* path = start.mutable_launch()->add_environment();
   path->set_name("PATH");
