@@ -450,6 +450,8 @@ def test_a_stage_that_is_open_at_the_end_of_an_iteration_is_an_error(tmp_path: P
 
 def test_wrong_options_are_refused(tmp_path: Path) -> None:
     model = nn.Linear(1, 1)
+    with pytest.raises(TypeError, match="a Checkpoint needs the model"):
+        Checkpoint(Job())
     with pytest.raises(ValueError, match="keep is at least 1"):
         Checkpoint(Job(), model=model, keep=0)
     with pytest.raises(ValueError, match="scale_lr needs the loader"):

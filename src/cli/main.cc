@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <span>
 #include <system_error>
 
 #include "base/text.h"
@@ -39,9 +40,10 @@ int ExitStatus(const Error& error) {
   return kFailed;
 }
 
-// The parser only says that a word was not expected; a slip of the pen deserves more.
-bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
-  if (word.empty() || word.front() == '-') {
+// The parser only says that a word was not expected; a slip of the pen deserves more. `path`: of
+// the program and the commands before the word.
+bool IsUnknownCommand(const CLI::App& app, std::string_view path, std::string_view word) {
+  if (word.empty() || word.front() == '-' || app.get_require_subcommand_min() == 0) {
     return false;
   }
   std::vector<std::string> names;
@@ -57,15 +59,32 @@ bool IsUnknownCommand(const CLI::App& app, std::string_view word) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     for (const CLI::App* inner : command->get_subcommands(nullptr)) {
       if (inner->get_name() == word) {
-        fmt::print(stderr, "trainyard: unknown command '{}'; did you mean '{} {}'?\n", word,
+        fmt::print(stderr, "{}: unknown command '{}'; did you mean '{} {}'?\n", path, word,
                    command->get_name(), word);
         return true;
       }
     }
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  fmt::print(stderr, "trainyard: {}\n", base::UnknownName("command", word, known));
+  fmt::print(stderr, "{}: {}\n", path, base::UnknownName("command", word, known));
   return true;
+}
+
+// Likewise of `words`, which name a command and perhaps one of its own.
+bool IsUnknownCommand(const CLI::App& app, std::span<char*> words) {
+  if (words.empty()) {
+    return false;
+  }
+  const std::string_view word = words.front();
+  if (IsUnknownCommand(app, "trainyard", word)) {
+    return true;
+  }
+  const auto commands = app.get_subcommands(nullptr);
+  const auto command = std::find_if(commands.begin(), commands.end(), [word](const CLI::App* one) {
+    return one->get_name() == word;
+  });
+  return command != commands.end() && words.size() > 1 &&
+         IsUnknownCommand(**command, fmt::format("trainyard {}", word), words[1]);
 }
 
 // The command, or command of a command, whose options are being given.
@@ -106,25 +125,27 @@ bool IsUnknownOption(const CLI::App& app) {
   return false;
 }
 
-// The word that should name a command: the first that does not belong to --plugin.
-std::string_view CommandWord(int argc, char** argv) {
-  int at = 1;
+// From the word on that should name a command: the first that does not belong to --plugin.
+std::span<char*> CommandWords(int argc, char** argv) {
+  int at = std::min(1, argc);
   while (at + 2 < argc && std::string_view(argv[at]) == "--plugin") {
     at += 2;
   }
-  return at < argc ? argv[at] : "";
+  return {argv + at, argv + argc};
 }
 
-// A job's command that follows the options as if it were one: tells how it is to be written.
+// A job's command (or a training script) that follows the options as if it were one: tells how it
+// is to be written.
 bool LacksTheMark(std::string_view command, const std::vector<std::string>& extras) {
   if (extras.empty() || extras.front().starts_with("-")) {
     return false;
   }
   fmt::print(
       stderr,
-      "trainyard {0}: '{1}' is no option; expected -- before the job's command: trainyard {0} "
-      "[OPTIONS] -- {2}\n",
-      command, extras.front(), fmt::join(extras, " "));
+      "trainyard {0}: '{1}' is no option; expected -- before the {3}: trainyard {0} [OPTIONS] -- "
+      "{2}\n",
+      command, extras.front(), fmt::join(extras, " "),
+      command.starts_with("profile") ? "training script" : "job's command");
   return true;
 }
 
@@ -150,10 +171,11 @@ int Main(int argc, char** argv) {
     chosen.command_line += std::string(" ") + argv[i];
   }
   AddAllCommands(app, chosen);
-  if (IsUnknownCommand(app, CommandWord(argc, argv))) {
+  const std::span<char*> words = CommandWords(argc, argv);
+  if (IsUnknownCommand(app, words)) {
     return kWrongUsage;
   }
-  const std::string_view word = CommandWord(argc, argv);
+  const std::string_view word = words.empty() ? "" : words.front();
   if (word == "submit" || word == "run" || word == "replay-live" || word == "profile") {
     char** const mark = std::find(argv, argv + argc, std::string_view("--"));
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
@@ -169,9 +191,12 @@ int Main(int argc, char** argv) {
     return kBadInput;
   } catch (const CLI::ParseError& error) {
     const bool asks_for_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    const bool may_lack_mark = (word == "submit" || word == "run") && chosen.rest.empty();
+    const bool may_lack_mark =
+        (word == "submit" || word == "run" || word == "profile") && chosen.rest.empty();
+    const std::string command =
+        word == "profile" ? "profile " + InnermostCommand(app).get_name() : std::string(word);
     if (!asks_for_help &&
-        ((may_lack_mark && LacksTheMark(word, app.remaining(true))) || IsUnknownOption(app))) {
+        ((may_lack_mark && LacksTheMark(command, app.remaining(true))) || IsUnknownOption(app))) {
       return kWrongUsage;
     }
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;

@@ -339,8 +339,14 @@ bool IsMount(const std::string& mount) {
 }
 
 std::string MistakeOf(const v1::Container& container) {
-  if (container.image().empty() || container.image().starts_with("-")) {
-    return "--container-image is missing or begins with '-'; expected the name of an image";
+  if (container.image().empty()) {
+    const char* const given = container.mounts_size() > 0    ? "--container-mounts"
+                              : !container.workdir().empty() ? "--container-workdir"
+                                                             : "--container-name";
+    return std::string(given) + " needs a container; expected --container-image with it";
+  }
+  if (container.image().starts_with("-")) {
+    return "--container-image begins with '-'; expected the name of an image";
   }
   if (!container.workdir().empty() && !IsAbsolute(container.workdir())) {
     return "--container-workdir is '" + container.workdir() + "'; expected an absolute path";

@@ -504,6 +504,13 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
   });
 }
 
+// "it is waiting (as many GPUs are not free)"
+std::string LiveCalls::StateAndReasonOf(JobId job) const {
+  const v1::JobState state = statuses_.StateOf(job);
+  const std::string reason = statuses_.ReasonOf(job, state);
+  return "it is " + StateText(state) + (reason.empty() ? "" : " (" + reason + ")");
+}
+
 void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::LogsRequest& request = from.logs();
   const std::optional<JobId> id = Find(call, from, request.job(), Touch::kRead);
@@ -514,12 +521,9 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
   const std::uint32_t attempt =
       request.attempt() == 0 ? attempts.last_started() : request.attempt();
   if (attempt == 0 || attempt > attempts.last) {
-    const v1::JobState state = statuses_.StateOf(*id);
-    const std::string reason = statuses_.ReasonOf(*id, state);
     return Refuse(call, kFailedPrecondition,
                   "job " + std::to_string(request.job()) +
-                      (attempt == 0 ? " has not started: it is " + StateText(state) +
-                                          (reason.empty() ? "" : " (" + reason + ")")
+                      (attempt == 0 ? " has not started: " + StateAndReasonOf(*id)
                                     : " has no attempt " + std::to_string(attempt)));
   }
   const bool per_gpu = state_.jobs[*id].has_worker_per_gpu();
@@ -539,7 +543,7 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
     message.mutable_read_log()->mutable_id()->set_job(request.job());
     message.mutable_read_log()->mutable_id()->set_attempt(attempt);
     *message.mutable_read_log()->mutable_request() = request;
-    log_calls_[call] = node;
+    log_calls_[call] = {.node = node, .job = *id};
     return orders_.Send(node, std::move(message));
   }
   Refuse(
@@ -548,12 +552,16 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
 }
 
 void LiveCalls::TakeLogChunk(const v1::LogChunk& chunk) {
-  if (log_calls_.erase(chunk.call()) == 0) {
+  const auto asked = log_calls_.find(chunk.call());
+  if (asked == log_calls_.end()) {
     return;
   }
+  const JobId job = asked->second.job;
+  log_calls_.erase(asked);
   v1::ClientReply reply;
-  if (chunk.has_error()) {
+  if (chunk.has_error()) {  // as of an attempt that has never been started
     *reply.mutable_error() = chunk.error();
+    reply.mutable_error()->set_message(chunk.error().message() + "; " + StateAndReasonOf(job));
   } else {
     *reply.mutable_logs() = chunk.reply();
   }
@@ -562,7 +570,7 @@ void LiveCalls::TakeLogChunk(const v1::LogChunk& chunk) {
 
 void LiveCalls::DropNode(NodeId node) {
   for (auto at = log_calls_.begin(); at != log_calls_.end();) {
-    if (at->second == node) {
+    if (at->second.node == node) {
       Refuse(at->first, kUnavailable, "the node that has the log has gone away");
       at = log_calls_.erase(at);
     } else {

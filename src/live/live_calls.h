@@ -64,6 +64,7 @@ class LiveCalls {
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
+  [[nodiscard]] std::string StateAndReasonOf(JobId job) const;
   [[nodiscard]] std::string WhyNotContained(const v1::JobRequest& job) const;
   // Why the job cannot wait for those that it names, which must be among the first `before` and
   // such as its owner may see; empty: it can.
@@ -90,7 +91,11 @@ class LiveCalls {
   std::size_t known_jobs_ = 0;  // those of earlier batches
   Answers answers_;
   std::map<JobId, std::vector<std::uint64_t>> verdict_calls_;
-  std::map<std::uint64_t, NodeId> log_calls_;
+  struct LogCall {
+    NodeId node{};
+    JobId job{};
+  };
+  std::map<std::uint64_t, LogCall> log_calls_;
 };
 
 }  // namespace trainyard::live

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/earlier.h"
 #include "base/metric_name.h"
+#include "live/noted.h"
 #include "profile/execution_model.h"
 #include "trainyard/metric.h"
 
@@ -43,6 +44,12 @@ void LiveJobs::Note(const model::Event& event) {
     case model::EventKind::kGpusLost:
       if (event.exit_code != 0) {
         NoteFailure(event);
+      }
+      return;
+    case model::EventKind::kNoted:
+      if (const std::optional<EndNote> note = NoteIn<EndNote>(event);
+          note && note->mark == EndNote::kMark && has(note->job)) {
+        (*this)[note->job].reason = note->text;
       }
       return;
     case model::EventKind::kProgress:

@@ -171,6 +171,7 @@ void LiveWorld::Note(const model::Event& event) {
     case model::EventKind::kNodeDown:
       return Fence(event.node);
     case model::EventKind::kNoted:
+      state_.jobs.Note(event);
       return state_.changes.Note(event);
     default:
       return;

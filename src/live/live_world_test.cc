@@ -926,6 +926,9 @@ TEST_F(LiveWorldTest, AFailureEndsAJobThatMayNotTryAgain) {
   const v1::JobStatus status = controller_->world().StatusOf(JobAt(0));
   EXPECT_EQ(status.exit_code(), 3);
   EXPECT_EQ(status.reason(), "worker 0 exited with 3");
+  store_.DropSnapshots();  // the journal alone says so, too
+  Open();
+  EXPECT_EQ(controller_->world().StatusOf(JobAt(0)).reason(), "worker 0 exited with 3");
 }
 
 TEST_F(LiveWorldTest, AJobThatAdvancesNoMoreSaysSo) {
@@ -1341,6 +1344,29 @@ TEST_F(LiveWorldTest, LogsAreThoseOfTheLastAttemptThatHasStarted) {
   EXPECT_EQ(ErrorOf(logs), "job 3 has not started: it is waiting (not enough free GPUs; down: b)");
 }
 
+TEST_F(LiveWorldTest, WhoHasNoLogLearnsHowTheJobStands) {
+  Hello(10, "a");
+  Submit(1);
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::EXITED, 127);
+  report.set_cause(v1::AttemptReport::NO_PROGRAM);
+  report.set_message("virtual environment '/venv': it has no program bin/python here");
+  Tell(10, report);
+  Heard(10);
+  v1::ClientRequest logs;
+  logs.mutable_logs()->set_job(1);
+  Call(logs);
+  const auto asked = Heard(10);
+  ASSERT_FALSE(asked.empty());
+  v1::AgentMessage none;
+  none.mutable_log()->set_call(asked.front().read_log().call());
+  none.mutable_log()->mutable_error()->set_message("job 1: no log of rank 0 of attempt 1");
+  controller_->world().OnAgent(10, none);
+  Step();
+  EXPECT_EQ(said_.replies[calls_].error().message(),
+            "job 1: no log of rank 0 of attempt 1; it is " + StateText(StateOf(1)) + " (" +
+                StatusOf(1).reason() + ")");
+}
+
 TEST_F(LiveWorldTest, ADrainedNodeGivesItsJobsAway) {
   Hello(10, "a");
   Submit(1);
@@ -1671,7 +1697,13 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   v1::LaunchSpec& launch = *request.mutable_submit()->mutable_job()->mutable_launch();
   launch.mutable_container()->set_workdir("/work");
   EXPECT_EQ(ErrorOf(request),
-            "--container-image is missing or begins with '-'; expected the name of an image");
+            "--container-workdir needs a container; expected --container-image with it");
+  launch.mutable_container()->add_mounts("/data:/data");
+  EXPECT_EQ(ErrorOf(request),
+            "--container-mounts needs a container; expected --container-image with it");
+  launch.mutable_container()->clear_mounts();
+  launch.mutable_container()->set_image("--rm");
+  EXPECT_EQ(ErrorOf(request), "--container-image begins with '-'; expected the name of an image");
   launch.mutable_container()->set_image("train");
   launch.mutable_container()->add_mounts("/data:relative");
   EXPECT_EQ(ErrorOf(request),

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,12 @@ double Spread(std::span<const TrialResult> runs, Measurer::Value value) {
   return most;
 }
 
+// Of a small part as many digits as tell it from 0.
+std::string Percent(double part) {
+  constexpr double kWhole = 0.1;
+  return part < kWhole ? fmt::format("{:.2g}", 100 * part) : fmt::format("{:.0f}", 100 * part);
+}
+
 Measured MeanOf(std::span<const TrialResult> runs) {
   const auto values = [runs](auto of) {
     std::vector<double> all;
@@ -101,44 +108,83 @@ Estimate EstimateOf(std::span<const double> values) {
   return {.mean = mean, .half_width = t * std::sqrt(squares / (n - 1) / n)};
 }
 
+Measured Measurer::Planned(std::span<const TrialResult> counted) {
+  const auto needed = static_cast<std::size_t>(repetition_.runs);
+  plan_.runs += needed;
+  plan_.there += std::min(needed, counted.size());
+  plan_.used += counted.size();
+  if (!counted.empty()) {
+    return MeanOf(counted);
+  }
+  const Estimate second{.mean = 1};
+  return {.iteration_s = second,
+          .start_s = second,
+          .stop_s = second,
+          .change_s = second,
+          .stages_s = {1, 1, 1}};
+}
+
+Status Measurer::Take(const Trial& trial, const TrialResult& run,
+                      std::vector<TrialResult>& counted) {
+  seconds_ += run.wall_s;
+  ++made_;
+  ++runs_made_;
+  if (run.interrupted) {
+    return Failed("interrupted; the same command goes on with the runs that are there");
+  }
+  RETURN_IF_ERROR(book_.Add(trial, run));
+  if (run.hopeless) {
+    return Failed(fmt::format("{}: {}", trial.name, run.failure));
+  }
+  if (!run.ok() && run.failure == last_failure_) {
+    return Failed(
+        fmt::format("{}: run {} failed in the same way; expected a command that does not, tried "
+                    "without `trainyard profile`",
+                    trial.name, made_));
+  }
+  last_failure_ = run.failure;
+  if (run.ok()) {
+    counted.push_back(run);
+  } else {
+    remark_(fmt::format("{}: run {} {}", trial.name, made_, run.failure));
+  }
+  if (run.ok() && !run.note.empty() && run.note != last_note_) {
+    last_note_ = run.note;
+    remark_(fmt::format("{}: {}", trial.name, run.note));
+  }
+  return {};
+}
+
 Result<Measured> Measurer::Measure(const Trial& trial, Value value) {
   const auto needed = static_cast<std::size_t>(repetition_.runs);
   std::vector<TrialResult> counted = book_.Of(trial);
-  std::string last_failure;
-  int made = 0;
+  if (runner_ == nullptr) {
+    return Planned(counted);
+  }
+  made_ = 0;
+  last_failure_.clear();
   while (true) {
     const std::vector<TrialResult> agreeing = Agreeing(counted, repetition_.noise, value);
     if (agreeing.size() >= needed && Spread(agreeing, value) <= repetition_.noise) {
       seconds_of_all_ += book_.SecondsOf(trial);
       return MeanOf(agreeing);
     }
-    if (made > 0 && counted.size() >= needed) {
-      last_failure = fmt::format(
-          "the runs differ by {:.0f} %; expected at most {:.0f} % (--noise), or a machine on which "
-          "nothing else runs",
-          100 * Spread(counted, value), 100 * repetition_.noise);
-      remark_(fmt::format("{}: {}; runs once more", trial.name, last_failure));
+    const bool enough = made_ >= repetition_.runs + repetition_.spare;
+    if (made_ > 0 && last_failure_.empty() && counted.size() >= needed) {
+      remark_(fmt::format(
+          "{}: the runs differ by {} %; expected at most {} % (--noise), or a machine on which "
+          "nothing else runs{}",
+          trial.name, Percent(Spread(counted, value)), Percent(repetition_.noise),
+          enough ? "" : "; runs once more"));
     }
-    if (made >= repetition_.runs + repetition_.spare) {
-      return Failed(fmt::format("{}: too many runs did not count ({} were made). The last: {}",
-                                trial.name, made, last_failure));
+    if (enough) {
+      return Failed(
+          fmt::format("{}: too many runs did not count ({} were made)", trial.name, made_));
     }
     const auto start = std::chrono::steady_clock::now();
-    TrialResult run = runner_.Run(trial);
+    TrialResult run = runner_->Run(trial);
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    seconds_ += run.wall_s;
-    ++made;
-    ++runs_made_;
-    if (run.interrupted) {
-      return Failed("interrupted; the same command goes on with the runs that are there");
-    }
-    RETURN_IF_ERROR(book_.Add(trial, run));
-    if (run.ok()) {
-      counted.push_back(run);
-    } else {
-      last_failure = run.failure;
-      remark_(fmt::format("{}: run {} {}", trial.name, made, run.failure));
-    }
+    RETURN_IF_ERROR(Take(trial, run, counted));
   }
 }
 

@@ -8,6 +8,8 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "profiler/run_book.h"
 #include "profiler/trial.h"
@@ -48,25 +50,44 @@ class Measurer {
   // `remark` is told of each run that does not count. All must outlive the measurer.
   Measurer(TrialRunner& runner, RunBook& book, Repetition repetition,
            std::function<void(const std::string& remark)> remark)
-      : runner_(runner), book_(book), repetition_(repetition), remark_(std::move(remark)) {}
+      : runner_(&runner), book_(book), repetition_(repetition), remark_(std::move(remark)) {}
+  // Makes no run: what it is asked to measure it counts, and answers from the book, or with a
+  // second for everything.
+  Measurer(RunBook& book, Repetition repetition) : book_(book), repetition_(repetition) {}
 
-  // Makes the runs that are not in the book. Errors: too many do not count; interrupted; the
-  // book's.
+  // Makes the runs that are not in the book. Errors: one that will fail again, two that failed in
+  // the same way one after the other; too many that do not count; interrupted; the book's.
   [[nodiscard]] Result<Measured> Measure(const Trial& trial, Value value = IterationSeconds);
 
+  // Without a runner: what has been asked for.
+  struct Plan {
+    std::size_t runs = 0;
+    std::size_t there = 0;  // of these, in the book
+    std::size_t used = 0;   // runs of the book, those beyond what is needed included
+  };
+  [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] std::size_t runs_made() const { return runs_made_; }
   [[nodiscard]] double seconds() const { return seconds_; }  // that these took
   // That all runs of what was measured took, those of earlier calls included.
   [[nodiscard]] double seconds_of_all() const { return seconds_of_all_; }
 
  private:
-  TrialRunner& runner_;
+  [[nodiscard]] Measured Planned(std::span<const TrialResult> counted);
+  // Takes a run that has just been made into the book and among those that count.
+  [[nodiscard]] Status Take(const Trial& trial, const TrialResult& run,
+                            std::vector<TrialResult>& counted);
+
+  TrialRunner* runner_ = nullptr;  // null: plans only
   RunBook& book_;
   const Repetition repetition_;
   std::function<void(const std::string&)> remark_;
   std::size_t runs_made_ = 0;
   double seconds_ = 0;
   double seconds_of_all_ = 0;
+  Plan plan_;
+  int made_ = 0;              // of the present trial
+  std::string last_failure_;  // of its last run; empty: it counts
+  std::string last_note_;
 };
 
 }  // namespace trainyard::profiler

@@ -82,9 +82,59 @@ TEST_F(MeasurementTest, NoiseWithoutEndIsAnError) {
   PretendedRunner runner = Taking({1, 2, 4, 8, 16, 32});
   const Result<Measured> measured = Measure(runner, {.runs = 3, .noise = 0.1, .spare = 3});
   ASSERT_FALSE(measured.ok());
-  EXPECT_THAT(
-      measured.error().message,
-      HasSubstr("it: too many runs did not count (6 were made). The last: the runs differ"));
+  EXPECT_EQ(measured.error().message, "it: too many runs did not count (6 were made)");
+  EXPECT_THAT(remarks_.back(), HasSubstr("it: the runs differ by "));
+}
+
+TEST_F(MeasurementTest, TwoRunsThatFailInTheSameWayEndIt) {
+  PretendedRunner runner = Taking({1, 0, 0, 1, 1});
+  const Result<Measured> measured = Measure(runner);
+  ASSERT_FALSE(measured.ok());
+  EXPECT_EQ(measured.error().message,
+            "it: run 3 failed in the same way; expected a command that does not, tried without "
+            "`trainyard profile`");
+  EXPECT_THAT(remarks_, ElementsAre("it: run 2 fails: exit status 3")) << "said once";
+}
+
+TEST_F(MeasurementTest, AHopelessRunEndsItAtOnce) {
+  PretendedRunner runner([](const Trial&, std::size_t) {
+    return TrialResult{.failure = "fails: there is no pyhton", .hopeless = true};
+  });
+  EXPECT_EQ(Measure(runner).error().message, "it: fails: there is no pyhton");
+  EXPECT_EQ(runner.trials().size(), 1U);
+  EXPECT_TRUE(remarks_.empty());
+}
+
+TEST_F(MeasurementTest, ANoteOfARunIsToldOnce) {
+  PretendedRunner runner([](const Trial&, std::size_t) {
+    return TrialResult{.note = "the script ran on", .iteration_s = 1};
+  });
+  ASSERT_TRUE(Measure(runner).ok());
+  EXPECT_THAT(remarks_, ElementsAre("it: the script ran on"));
+}
+
+TEST_F(MeasurementTest, SmallDifferencesAreNotCalledNone) {
+  PretendedRunner runner = Taking({1, 1.004, 1, 1});
+  (void)Measure(runner, {.runs = 2, .noise = 0.001});
+  ASSERT_FALSE(remarks_.empty());
+  EXPECT_THAT(remarks_.front(), HasSubstr("the runs differ by 0.4 %; expected at most 0.1 %"));
+}
+
+// Two of the three are there, and one of another command.
+TEST_F(MeasurementTest, APlanSaysWhatIsThereAndRunsNothing) {
+  const Trial trial{.name = "it", .command = {"train"}};
+  for (const double seconds : {1.0, 1.1}) {
+    ASSERT_TRUE(book_.Add(trial, {.iteration_s = seconds}).ok());
+  }
+  ASSERT_TRUE(book_.Add(trial, {.failure = "fails"}).ok());
+  ASSERT_TRUE(book_.Add({.name = "other", .command = {"other"}}, {.iteration_s = 1}).ok());
+  Measurer planned(book_, {});
+  EXPECT_DOUBLE_EQ(planned.Measure(trial).value().iteration_s.mean, 1.05);
+  EXPECT_DOUBLE_EQ(planned.Measure({.name = "new", .command = {"new"}}).value().iteration_s.mean,
+                   1);
+  EXPECT_EQ(planned.plan().runs, 6U);
+  EXPECT_EQ(planned.plan().there, 2U);
+  EXPECT_EQ(planned.plan().used, 2U);
 }
 
 TEST_F(MeasurementTest, AnInterruptedRunEndsItAndIsNotKept) {

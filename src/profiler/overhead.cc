@@ -71,7 +71,7 @@ Result<std::vector<ChangeTimes>> MeasureOverhead(const Subject& subject, const C
     trial.name = from == 0    ? fmt::format("start on {}", to)
                  : from == to ? fmt::format("go on with {}", to)
                               : fmt::format("go on with {} after {}", to, from);
-    trial.name += " GPUs";
+    trial.name += (from == 0 || from == to ? to : from) == 1 ? " GPU" : " GPUs";
     ASSIGN_OR_RETURN(
         const Measured measured,
         measurer.Measure(trial, from == 0 ? Measurer::StartSeconds : Measurer::ChangeSeconds));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -26,7 +27,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using v1::AttemptReport;
 
+// From the notice on; with it what the script does at notice is measured, or it only has to end.
 constexpr Duration kGrace = std::chrono::seconds(30);
+constexpr Duration kShortGrace = std::chrono::seconds(3);
+constexpr int kKilled = 128 + SIGKILL;
+// A script that has ended may not have told of its last iterations: one, or this part of those that
+// are measured.
+constexpr double kMayLack = 0.1;
 // A script does not outlive this program by more.
 constexpr Duration kLease = std::chrono::seconds(8);
 
@@ -47,6 +54,9 @@ class Observation {
       : trial_(trial), done_before_(iterations_done), pace_(trial.burst) {}
 
   void Note(const AttemptReport& report, Clock::time_point now) {
+    if (exited_) {
+      return;  // an older one
+    }
     if (const double done = report.iterations() - done_before_;
         report.progress_s() > 0 && done >= trial_.warmup) {
       pace_.Note(done, report.progress_s());
@@ -56,9 +66,11 @@ class Observation {
       exited_ = now;
     }
   }
-  [[nodiscard]] bool measured() const {
-    return last_.iterations() - done_before_ >= trial_.warmup + trial_.iterations;
+  // So many iterations are still to come.
+  [[nodiscard]] double lacks() const {
+    return trial_.warmup + trial_.iterations - (last_.iterations() - done_before_);
   }
+  [[nodiscard]] bool measured() const { return lacks() <= 0; }
   [[nodiscard]] bool exited() const { return exited_.has_value(); }
   [[nodiscard]] const AttemptReport& last() const { return last_; }
   void Notified(Clock::time_point now) { notice_ = now; }
@@ -115,8 +127,14 @@ class ProcessRunner final : public TrialRunner {
     for (const Trial& before : trial.before) {
       Observation observed(before, 0);
       const bool in_time = RunAttempt(before, StartOf(before, job), observed);
-      if (std::string failure = FailureOf(before, observed, in_time); !failure.empty()) {
-        return {.failure = std::move(failure), .interrupted = StopWanted()};
+      std::string failure = FailureOf(before, observed, in_time);
+      if (failure.empty()) {
+        failure = WhatIsNotSaved(observed);
+      }
+      if (!failure.empty()) {
+        return {.failure = std::move(failure),
+                .hopeless = IsHopeless(observed),
+                .interrupted = StopWanted()};
       }
       stopped_s = observed.Result().stop_s;
       job.iterations = observed.last().checkpointed_iterations();
@@ -137,6 +155,13 @@ class ProcessRunner final : public TrialRunner {
     result.failure = FailureOf(trial, observed, in_time);
     if (result.ok()) {
       result.failure = WhatIsNotTold(trial, observed, result);
+    }
+    result.hopeless = IsHopeless(observed);
+    if (result.ok() && WasKilled(observed) && !trial.until_notice) {
+      result.note = fmt::format(
+          "the script ran on for {:g} s after its last iteration and was killed, in every run; "
+          "expected one that ends at {{iterations}}, or at notice",
+          Seconds(kShortGrace));
     }
     result.interrupted = StopWanted();
     return result;
@@ -180,7 +205,7 @@ class ProcessRunner final : public TrialRunner {
     start.set_master_port(master_port_ > 0
                               ? master_port_
                               : kFirstPort + (getpid() + static_cast<int>(job.number)) % kPorts);
-    start.set_grace(std::chrono::duration_cast<std::chrono::milliseconds>(kGrace).count());
+    start.set_grace(std::chrono::duration_cast<std::chrono::milliseconds>(GraceOf(trial)).count());
     start.set_iterations_done(job.iterations);
     start.set_report_every(5);
     if (!trial.until_notice) {
@@ -192,6 +217,19 @@ class ProcessRunner final : public TrialRunner {
   }
 
   [[nodiscard]] bool StopWanted() const { return stop_wanted_ != nullptr && stop_wanted_(); }
+
+  static Duration GraceOf(const Trial& trial) { return trial.until_notice ? kGrace : kShortGrace; }
+
+  // It did not heed its notice.
+  static bool WasKilled(const Observation& observed) {
+    return observed.notified() && observed.last().exit_code() == kKilled;
+  }
+
+  // What is not there will not be there for another run either.
+  static bool IsHopeless(const Observation& observed) {
+    const AttemptReport::Cause cause = observed.last().cause();
+    return cause == AttemptReport::NO_PROGRAM || cause == AttemptReport::NO_FOLDER;
+  }
 
   // False: it was ended since it took too long, or the user wants no more.
   bool RunAttempt(const Trial& trial, const v1::StartAttempt& start, Observation& observed) {
@@ -217,7 +255,7 @@ class ProcessRunner final : public TrialRunner {
       }
       if (!observed.exited() && !observed.notified() && observed.measured()) {
         observed.Notified(now);
-        processes_->Stop(start.id(), kGrace);
+        processes_->Stop(start.id(), GraceOf(trial));
       }
       if (!observed.exited() && in_time && (now >= limit || StopWanted())) {
         in_time = false;
@@ -255,7 +293,32 @@ class ProcessRunner final : public TrialRunner {
                              : last.message(),
                          LastWords(last.id()));
     }
+    if (const double did = last.iterations() - observed.done_before();
+        did > 0 && observed.lacks() > std::max(1.0, kMayLack * trial.iterations)) {
+      return fmt::format(
+          "ends early: it did {:g} of {:g} iterations; expected one that trains for as many{}", did,
+          trial.warmup + trial.iterations, LastWords(last.id()));
+    }
     return {};
+  }
+
+  // Of an attempt that another one is to go on from.
+  [[nodiscard]] std::string WhatIsNotSaved(const Observation& observed) const {
+    const AttemptReport& last = observed.last();
+    if (WasKilled(observed)) {
+      return fmt::format(
+          "does not stop: it was killed {:g} s after its notice; expected a script "
+          "that saves a checkpoint then, and ends{}",
+          Seconds(kGrace), LastWords(last.id()));
+    }
+    if (last.checkpointed_iterations() > 0) {
+      return {};
+    }
+    return fmt::format(
+        "does not go on: it left no checkpoint when it was given notice, and ended with exit "
+        "status {}; expected a script that calls Checkpoint.save(), or job.checkpointed(), of "
+        "trainyard.train{}",
+        last.exit_code(), LastWords(last.id()));
   }
 
   // Where the run itself went well.
@@ -269,10 +332,6 @@ class ProcessRunner final : public TrialRunner {
           "file, and trains for {:g} iterations{}",
           trial.warmup, last.iterations(), kTrialJobName, trial.warmup + trial.iterations,
           LastWords(last.id()));
-    }
-    if (!trial.before.empty() && last.id().attempt() > 1 && observed.done_before() <= 0) {
-      return "does not go on: its first attempt left no checkpoint when it was given notice; "
-             "expected a script that calls checkpointed() of trainyard.train";
     }
     return {};
   }

@@ -41,6 +41,8 @@ struct Trial {
 struct TrialResult {
   // Why it does not count, with what to do; empty: it counts.
   std::string failure{};
+  bool hopeless = false;     // another run would fail for the same reason
+  std::string note{};        // what to tell of a run that counts; empty: nothing
   bool interrupted = false;  // by the user: there is no result, and no other is wanted
   double iteration_s = 0;    // a mean of the measured iterations
   double start_s = 0;        // from the start of the processes to the end of the first iteration

@@ -30,6 +30,7 @@
 #include "supervisor/control_server.h"
 #include "supervisor/job/job_server.h"
 #include "supervisor/launch/daemon_desk.h"
+#include "supervisor/launch/last_line.h"
 #include "supervisor/launch/launch_check.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/launch/launch_digest.h"
@@ -418,8 +419,13 @@ void Supervisor::NoteEnd(pid_t child, int exit_code) {
   worker->running = false;
   if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
     const auto rank = start_.first_rank() + std::distance(workers_.begin(), worker);
-    message_ = fmt::format("worker {} ended with exit code {} (trainyard logs {} --rank {})", rank,
-                           exit_code, start_.id().job(), rank);
+    const v1::LaunchSpec& launch = start_.launch();
+    const bool wrapped = launch.launcher() != v1::LaunchSpec::PLAIN || launch.has_container();
+    const std::string last =
+        wrapped ? LastLineIn(folder_.PathOfLog(static_cast<int>(rank))) : std::string();
+    message_ =
+        fmt::format("worker {} ended with exit code {}{}{} (trainyard logs {} --rank {})", rank,
+                    exit_code, last.empty() ? "" : ": ", last, start_.id().job(), rank);
   }
   NoteFailure(exit_code);
 }

@@ -98,13 +98,18 @@ StartFailure Explain(const WorkerCommand& worker, const Refusal& refusal) {
               of_the_machine ? v1::AttemptReport::FOLDER : v1::AttemptReport::NO_FOLDER};
     case Step::kExecute:
       return {refusal.error == ENOENT ? kCommandNotFound : kNotStarted,
-              fmt::format("command '{}': {}", worker.command.front(), reason),
+              fmt::format("command '{}': {}{}", worker.command.front(), reason,
+                          HintForScript(worker.command.front())),
               of_the_machine ? v1::AttemptReport::SPAWN : v1::AttemptReport::NO_PROGRAM};
   }
   return {kNotStarted, "a worker cannot be started: " + reason, v1::AttemptReport::SPAWN};
 }
 
 }  // namespace
+
+std::string HintForScript(const std::string& word) {
+  return word.ends_with(".py") ? fmt::format("; expected python3 {}", word) : std::string();
+}
 
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker) {
   constexpr mode_t kMine = 0600;

@@ -30,6 +30,9 @@ struct StartFailure {
   v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;
 };
 
+// What to say behind the complaint that `word` cannot be run: of a Python script how it can be.
+[[nodiscard]] std::string HintForScript(const std::string& word);
+
 // Starts it as a child that gets SIGKILL when this process ends, whatever ends it. Its own children
 // do not. REQUIRES: this process has one thread.
 [[nodiscard]] std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& worker);

@@ -78,7 +78,7 @@ TEST(ProfileTest, ThroughputIsMeasuredAndTakenByASimulation) {
   // What was measured is not measured again.
   const CommandResult again =
       Profile("throughput", "--gpus 1,2 --workers 1 --json --out " + out, Python(Trainer()));
-  EXPECT_THAT(again.err, HasSubstr("profile: 4 runs are there already"));
+  EXPECT_THAT(again.err, HasSubstr("profile: 4 of 4 runs of this command are there"));
   EXPECT_EQ(again.out, result.out);
 }
 
@@ -163,12 +163,81 @@ TEST(ProfileTest, ALoaderProfileWithoutWaitingIsNamed) {
   EXPECT_THAT(same.err, HasSubstr("the command has placeholders but not {workers}"));
 }
 
+// It dies as it saves, at notice.
+TEST(ProfileTest, ACheckpointThatFailsIsNamedWithTheLastLine) {
+  const std::string script = WriteScratch("unsaved.py",
+                                          R"(import os, sys, time
+sys.path.insert(0, os.path.join(")" TRAINYARD_SOURCE_DIR R"(", "python"))
+sys.dont_write_bytecode = True
+from trainyard.train import Job
+job = Job()
+done = 0
+while job.notice is None:
+    time.sleep(0.02)
+    done += 1
+    job.progress(done)
+sys.exit("nothing to save")
+)");
+  const CommandResult result =
+      Profile("overhead", "--out " + ScratchPath("unsaved"), Python(script));
+  EXPECT_EQ(result.status, kFailed);
+  EXPECT_THAT(result.err, HasSubstr("go on with 1 GPU: run 1 does not go on: it left no checkpoint "
+                                    "when it was given notice, and ended with exit status 1; "
+                                    "expected a script that calls Checkpoint.save(), or "
+                                    "job.checkpointed(), of trainyard.train; its last line: "
+                                    "nothing to save"));
+}
+
+TEST(ProfileTest, AScriptThatRunsOnIsKilledSoonAndNamed) {
+  const std::string script = WriteScratch("deaf.py",
+                                          R"(import os, signal, sys, time
+sys.path.insert(0, os.path.join(")" TRAINYARD_SOURCE_DIR R"(", "python"))
+sys.dont_write_bytecode = True
+from trainyard.train import Job
+job = Job()
+for done in range(1, 10**9):
+    time.sleep(0.02)
+    job.progress(done)
+)");
+  const CommandResult result =
+      Profile("throughput", "--out " + ScratchPath("deaf"), Python(script));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("the script ran on for 3 s after its last iteration and was "
+                                    "killed, in every run; expected one that ends at {iterations}, "
+                                    "or at notice"));
+}
+
+TEST(ProfileTest, WrongWordsAreAnsweredWithTheRightOnes) {
+  const CommandResult verb = RunTrainyard("profile troughput --model m1");
+  EXPECT_EQ(verb.status, kWrongUsage);
+  EXPECT_THAT(verb.err, HasSubstr("trainyard profile: unknown command 'troughput'; did you mean "
+                                  "'throughput'?"));
+  const CommandResult mark =
+      RunTrainyard("profile throughput --model m --batch 1 --out x /usr/bin/python3 bare.py");
+  EXPECT_EQ(mark.status, kWrongUsage);
+  EXPECT_EQ(mark.err,
+            "trainyard profile throughput: '/usr/bin/python3' is no option; expected -- before the "
+            "training script: trainyard profile throughput [OPTIONS] -- /usr/bin/python3 "
+            "bare.py\n");
+  EXPECT_THAT(RunTrainyard("profile throughput --model m --batch -32 --out x -- true").err,
+              HasSubstr("--batch: "));
+}
+
 TEST(ProfileTest, WhatDoesNotCountIsNamed) {
   const CommandResult fails =
       Profile("throughput", "--out " + ScratchPath("fails"), "sh -c 'echo no data >&2; exit 3'");
   EXPECT_EQ(fails.status, kFailed);
   EXPECT_THAT(fails.err, HasSubstr("batch 32, 1 GPU: run 1 fails: "));
   EXPECT_THAT(fails.err, HasSubstr("; its last line: no data"));
+  EXPECT_THAT(fails.err, HasSubstr("batch 32, 1 GPU: run 2 failed in the same way"));
+  const CommandResult missing =
+      Profile("throughput", "--out " + ScratchPath("missing"), "no-such-program");
+  EXPECT_EQ(missing.status, kFailed);
+  EXPECT_EQ(missing.err.find("run 1"), std::string::npos) << missing.err;
+  const CommandResult early = Profile("throughput", "--out " + ScratchPath("early"),
+                                      Python(Trainer()) + " --max-iterations 4 --batch {batch}");
+  EXPECT_EQ(early.status, kFailed);
+  EXPECT_THAT(early.err, HasSubstr("ends early: it did 4 of 10 iterations"));
   const CommandResult silent = Profile("throughput", "--out " + ScratchPath("silent"), "true");
   EXPECT_THAT(silent.err, HasSubstr("tells nothing: after 2 iterations of warm-up it told of 0"));
   const CommandResult hangs =

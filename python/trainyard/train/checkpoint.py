@@ -23,7 +23,7 @@ class Checkpoint:
     def __init__(
         self,
         job: Job,
-        model: Any,
+        model: Any = None,
         optimizer: Any = None,
         scheduler: Any = None,
         loader: Optional[DataLoader] = None,
@@ -41,8 +41,10 @@ class Checkpoint:
         scale_lr: after a resize the batch of one rank stays, and the learning rate goes with the
             global batch; otherwise the global batch stays, and nothing else changes. Needs loader.
         folder: default the job's checkpoint_dir, or ./checkpoints.
-        Raises ValueError.
+        Raises TypeError without a model, ValueError.
         """
+        if model is None:
+            raise TypeError("a Checkpoint needs the model: Checkpoint(job, model, ...)")
         if keep < 1:
             raise ValueError(f"keep is at least 1, not {keep}")
         self._job = job

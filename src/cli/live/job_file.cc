@@ -314,6 +314,11 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
   }
   if (!mib && !is_remote) {
     mib = MibOf(path);
+    if (!mib) {
+      return setting.Bad(
+          "a folder that can be looked into from here, or, where only nodes have it, its size in "
+          "MiB behind it: NAME=PATH:MIB");
+    }
   }
   if (!mib) {
     return setting.Bad(

@@ -242,6 +242,9 @@ TEST(JobFileTest, ADataSetHasANameAFolderAndASize) {
   EXPECT_EQ(Set("data_set", "pets=store:/data/pets", job),
             "--data-set is 'pets=store:/data/pets'; expected its size in MiB behind it, as the "
             "folder cannot be looked into from here: NAME=PATH:MIB");
+  EXPECT_EQ(Set("data_set", "pets=/no/such/folder", job),
+            "--data-set is 'pets=/no/such/folder'; expected a folder that can be looked into from "
+            "here, or, where only nodes have it, its size in MiB behind it: NAME=PATH:MIB");
   EXPECT_EQ(Set("data_set", "pets=/data/pets:0", job),
             "--data-set is 'pets=/data/pets:0'; expected NAME=PATH:MIB with an integer from 1 to "
             "1000000000");

@@ -76,30 +76,45 @@ class ScratchFolder {
   std::string path_;
 };
 
-// Counts the runs while they are made.
+// Counts the runs that went well while they are made.
 class WatchedRunner final : public profiler::TrialRunner {
  public:
   WatchedRunner(profiler::TrialRunner& runner, std::size_t expected)
       : runner_(runner), expected_(expected), bar_("profile", "runs", 1) {}
 
   profiler::TrialResult Run(const profiler::Trial& trial) override {
-    bar_.Show(made_, std::max(expected_, made_ + 1), " " + trial.name);
+    bar_.Show(counted_, std::max(expected_, counted_ + 1), " " + trial.name);
     profiler::TrialResult result = runner_.Run(trial);
-    ++made_;
-    bar_.Show(made_, std::max(expected_, made_), " " + trial.name);
+    if (result.ok()) {
+      ++counted_;
+    }
+    bar_.Show(counted_, std::max(expected_, counted_), " " + trial.name);
     return result;
   }
 
  private:
   profiler::TrialRunner& runner_;
   const std::size_t expected_;
-  std::size_t made_ = 0;
+  std::size_t counted_ = 0;
   ProgressBar bar_;
 };
 
-// The measurements of a verb: the runs that it expects at most, and what to do with a measurer.
-template <typename Measure>
-Status WithMeasurer(const ProfileCommand& command, std::size_t trials, const Measure& measure) {
+void SayWhatIsThere(const ProfileCommand& command, std::size_t runs,
+                    const profiler::Measurer::Plan& plan) {
+  if (runs == 0) {
+    return;
+  }
+  const std::size_t others = runs - std::min(runs, plan.used);
+  fmt::print(stderr, "profile: {} of {} runs of this command are there{} ({}/runs.jsonl)\n",
+             plan.there, plan.runs,
+             others == 0 ? "" : fmt::format("; {} others in the file do not count", others),
+             command.out);
+}
+
+// The measurements of a verb: `take` makes them with a measurer, `use` what comes of them. The
+// measurements are taken twice: at first without any run, to see which there are.
+template <typename Take, typename Use>
+Status WithMeasurer(const ProfileCommand& command, const Take& take, const Use& use) {
   std::error_code error;
   std::filesystem::create_directories(command.out, error);
   if (error) {
@@ -111,10 +126,11 @@ Status WithMeasurer(const ProfileCommand& command, std::size_t trials, const Mea
     return Failed("no folder can be made for temporary files; expected room below TMPDIR");
   }
   ASSIGN_OR_RETURN(profiler::RunBook book, profiler::RunBook::Open(command.out + "/runs.jsonl"));
-  if (book.size() > 0) {
-    fmt::print(stderr, "profile: {} runs are there already ({}/runs.jsonl)\n", book.size(),
-               command.out);
+  profiler::Measurer planned(book, command.repetition);
+  if (const auto plan = take(planned); !plan.ok()) {
+    return plan.error();
   }
+  SayWhatIsThere(command, book.size(), planned.plan());
   StopOnSignals();
   const std::unique_ptr<profiler::TrialRunner> runner =
       profiler::MakeProcessRunner({.scratch = scratch.path(),
@@ -122,11 +138,12 @@ Status WithMeasurer(const ProfileCommand& command, std::size_t trials, const Mea
                                    .stop_wanted = StopWanted,
                                    .master_address = command.master_address,
                                    .master_port = command.master_port});
-  WatchedRunner watched(*runner, trials * static_cast<std::size_t>(command.repetition.runs));
+  WatchedRunner watched(*runner, planned.plan().runs - planned.plan().there);
   profiler::Measurer measurer(watched, book, command.repetition, [](const std::string& remark) {
     fmt::print(stderr, "profile: {}\n", remark);
   });
-  return measure(measurer);
+  ASSIGN_OR_RETURN(const auto taken, take(measurer));
+  return use(taken, measurer);
 }
 
 // ------------------------------------------------------------------------------------------- verbs
@@ -136,9 +153,12 @@ Status Throughput(const ProfileCommand& command) {
                                       .gpus = command.gpus,
                                       .loader_workers_per_gpu = command.workers_per_gpu};
   return WithMeasurer(
-      command, grid.batches.size() * grid.gpus.size(), [&](profiler::Measurer& measurer) -> Status {
-        ASSIGN_OR_RETURN(const std::vector<profiler::ThroughputCell> cells,
-                         MeasureThroughput(command.subject, grid, measurer));
+      command,
+      [&](profiler::Measurer& measurer) {
+        return MeasureThroughput(command.subject, grid, measurer);
+      },
+      [&](const std::vector<profiler::ThroughputCell>& cells,
+          const profiler::Measurer& measurer) -> Status {
         RETURN_IF_ERROR(
             profiler::WriteThroughput(command.out, command.subject.model, command.gpu_type, cells));
         RETURN_IF_ERROR(profiler::WriteProfilingTime(command.out, command.subject.model,
@@ -148,12 +168,29 @@ Status Throughput(const ProfileCommand& command) {
 }
 
 Status Stages(const ProfileCommand& command) {
-  return WithMeasurer(command, command.gpus.size(), [&](profiler::Measurer& measurer) -> Status {
-    ASSIGN_OR_RETURN(const std::vector<profiler::StageRow> rows,
-                     MeasureStages(command.subject, command.gpus, measurer));
-    RETURN_IF_ERROR(profiler::WriteStages(command.out, command.subject, rows));
-    return ShowStages({command.out, command.subject.model, command.json}, rows);
-  });
+  return WithMeasurer(
+      command,
+      [&](profiler::Measurer& measurer) {
+        return MeasureStages(command.subject, command.gpus, measurer);
+      },
+      [&](const std::vector<profiler::StageRow>& rows, const profiler::Measurer&) -> Status {
+        RETURN_IF_ERROR(profiler::WriteStages(command.out, command.subject, rows));
+        return ShowStages({command.out, command.subject.model, command.json}, rows);
+      });
+}
+
+// A mean that is less than its confidence interval says nothing, and goes into the preset.
+void WarnOfWidth(const std::vector<profiler::ChangeTimes>& changes) {
+  for (const profiler::ChangeTimes& change : changes) {
+    if (change.seconds.half_width > change.seconds.mean) {
+      fmt::print(stderr,
+                 "profile: {}: {:.2g} +- {:.2g} s says next to nothing; expected more --runs, or a "
+                 "machine on which nothing else runs\n",
+                 change.from == 0 ? fmt::format("start on {}", change.to)
+                                  : fmt::format("{} to {}", change.from, change.to),
+                 change.seconds.mean, change.seconds.half_width);
+    }
+  }
 }
 
 Status Overhead(const ProfileCommand& command) {
@@ -161,12 +198,16 @@ Status Overhead(const ProfileCommand& command) {
   if (!command.commands.empty()) {
     ASSIGN_OR_RETURN(changes, profiler::ReadCommandTrace(command.commands));
   }
-  return WithMeasurer(command, changes.size(), [&](profiler::Measurer& measurer) -> Status {
-    ASSIGN_OR_RETURN(const std::vector<profiler::ChangeTimes> times,
-                     MeasureOverhead(command.subject, changes, measurer));
-    RETURN_IF_ERROR(profiler::WriteOverhead(command.out, command.subject.model, times));
-    return ShowOverhead({command.out, command.subject.model, command.json}, times);
-  });
+  return WithMeasurer(
+      command,
+      [&](profiler::Measurer& measurer) {
+        return MeasureOverhead(command.subject, changes, measurer);
+      },
+      [&](const std::vector<profiler::ChangeTimes>& times, const profiler::Measurer&) -> Status {
+        WarnOfWidth(times);
+        RETURN_IF_ERROR(profiler::WriteOverhead(command.out, command.subject.model, times));
+        return ShowOverhead({command.out, command.subject.model, command.json}, times);
+      });
 }
 
 Status Sensitivity(const ProfileCommand& command) {
@@ -177,31 +218,36 @@ Status Sensitivity(const ProfileCommand& command) {
         "--samples N and --str-bw MB/S with it");
   }
   const auto most = static_cast<std::size_t>(command.sensitivity.most_cpus);
-  return WithMeasurer(command, most, [&](profiler::Measurer& measurer) -> Status {
-    ASSIGN_OR_RETURN(const profiler::CpuCurve curve,
-                     MeasureCpus(command.subject, command.sensitivity, measurer));
-    RETURN_IF_ERROR(profiler::WriteSensitivity(command.out, command.subject, command.sensitivity,
-                                               curve, command.memory));
-    const double per_point = measurer.runs_made() == 0
-                                 ? 0
-                                 : measurer.seconds() / static_cast<double>(measurer.runs_made());
-    const double runs_saved = static_cast<double>(
-        (most - curve.measured.size()) * static_cast<std::size_t>(command.repetition.runs));
-    return ShowSensitivity({command.out, command.subject.model, command.json}, curve,
-                           {.runs_saved = runs_saved,
-                            .minutes_saved = runs_saved * per_point / 60,
-                            .gpus = command.sensitivity.gpus});
-  });
+  return WithMeasurer(
+      command,
+      [&](profiler::Measurer& measurer) {
+        return MeasureCpus(command.subject, command.sensitivity, measurer);
+      },
+      [&](const profiler::CpuCurve& curve, const profiler::Measurer& measurer) -> Status {
+        RETURN_IF_ERROR(profiler::WriteSensitivity(command.out, command.subject,
+                                                   command.sensitivity, curve, command.memory));
+        const double per_point =
+            measurer.runs_made() == 0
+                ? 0
+                : measurer.seconds() / static_cast<double>(measurer.runs_made());
+        const double runs_saved = static_cast<double>(
+            (most - curve.measured.size()) * static_cast<std::size_t>(command.repetition.runs));
+        return ShowSensitivity({command.out, command.subject.model, command.json}, curve,
+                               {.runs_saved = runs_saved,
+                                .minutes_saved = runs_saved * per_point / 60,
+                                .gpus = command.sensitivity.gpus});
+      });
 }
 
 Status Loader(const ProfileCommand& command) {
   const profiler::LoaderGrid grid{
       .batches = command.batches, .workers = command.workers, .devices = command.gpus.front()};
   return WithMeasurer(
-      command, grid.batches.size() * grid.workers.size(),
-      [&](profiler::Measurer& measurer) -> Status {
-        ASSIGN_OR_RETURN(const std::vector<loader::MeasuredRun> runs,
-                         MeasureLoader(command.subject, grid, command.size, measurer));
+      command,
+      [&](profiler::Measurer& measurer) {
+        return MeasureLoader(command.subject, grid, command.size, measurer);
+      },
+      [&](const std::vector<loader::MeasuredRun>& runs, const profiler::Measurer&) -> Status {
         if (std::none_of(runs.begin(), runs.end(),
                          [](const loader::MeasuredRun& run) { return run.loading_seconds > 0; })) {
           fmt::print(stderr,
@@ -250,7 +296,7 @@ Status Complete(ProfileCommand& command, const std::vector<std::string>& rest) {
 
 void AddShared(CLI::App& verb, ProfileCommand& command) {
   verb.add_option("--model", command.subject.model, "its name in traces and profiles")->required();
-  verb.add_option("-b,--batch-size,--batch", command.batches,
+  verb.add_option("-b,--batch,--batch-size", command.batches,
                   "samples of an iteration of the whole job")
       ->delimiter(',')
       ->transform(WholeNumber())
@@ -262,7 +308,7 @@ void AddShared(CLI::App& verb, ProfileCommand& command) {
                   "SOURCE:TARGET[:FLAG+FLAG],... for it")
       ->delimiter(',');
   verb.add_option("--out", command.out, "folder for the profile, its runs and plots")->required();
-  verb.add_option("--max-iterations,--iterations", command.subject.iterations,
+  verb.add_option("--iterations,--max-iterations", command.subject.iterations,
                   "that are measured, after the warm-up")
       ->check(CLI::Range(1.0, 1e9))
       ->capture_default_str();
@@ -287,7 +333,7 @@ void AddShared(CLI::App& verb, ProfileCommand& command) {
 
 void AddGpus(CLI::App& verb, ProfileCommand& command, bool several) {
   auto* option =
-      verb.add_option("--num-gpus,--gpus", command.gpus, "processes, one for each GPU; one machine")
+      verb.add_option("--gpus,--num-gpus", command.gpus, "processes, one for each GPU; one machine")
           ->delimiter(',')
           ->transform(WholeNumber())
           ->check(CLI::Range(1, 64))

@@ -5,6 +5,7 @@
 
 #include "base/earlier.h"
 #include "engine/engine.h"
+#include "live/noted.h"
 
 namespace trainyard::live {
 namespace {
@@ -96,11 +97,7 @@ void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
     state_.jobs[id].reason =
         "its supervisor has vanished in " + std::to_string(times) +
         " attempts in a row; a job must leave the process that starts it alone";
-    attempt.stopping = true;
-    return add_({.kind = model::EventKind::kFailed,
-                 .at = state_.now,
-                 .job = id,
-                 .exit_code = part.failure.exit_code});
+    return Fail(id, attempt, part.failure.exit_code);
   }
   const FailureNote note{.kind = FailureNote::Kind::kNodeFailed,
                          .job = id,
@@ -132,7 +129,14 @@ void FailureJudge::BlameJob(JobId id, LiveAttempt& attempt, const Part& part) {
   if (job.failures < static_cast<std::uint32_t>(job.request->launch().max_restarts())) {
     return Requeue(id, attempt, exit_code);
   }
+  Fail(id, attempt, exit_code);
+}
+
+void FailureJudge::Fail(JobId id, LiveAttempt& attempt, int exit_code) {
   attempt.stopping = true;
+  if (const std::string& reason = state_.jobs[id].reason; !reason.empty()) {
+    add_(NotedFact(EndNote{.job = id, .text = reason}, state_.now));
+  }
   add_({.kind = model::EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
 }
 

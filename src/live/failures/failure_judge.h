@@ -52,6 +52,8 @@ class FailureJudge {
   void Judge(JobId job, LiveAttempt& attempt);
   void BlameNode(JobId job, LiveAttempt& attempt, const Part& part);
   void BlameJob(JobId job, LiveAttempt& attempt, const Part& part);
+  // The job has failed, for the reason that it has.
+  void Fail(JobId job, LiveAttempt& attempt, int exit_code);
   void Note(const FailureNote& note) { add_(note.ToEvent(state_.now)); }
   [[nodiscard]] std::optional<TimePoint> WellFrom(JobId job, const LiveAttempt& attempt) const;
   [[nodiscard]] int NodesFor(JobId job, bool with_drained) const;

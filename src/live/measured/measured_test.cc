@@ -2,18 +2,11 @@
 // A job's reports, from the wire to another decision.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "base/catalog_lookup.h"
-#include "loader/measured_loader.h"
-#include "policies/policies.h"
 #include "profile/execution_model.h"
-#include "support/opened_controller.h"
+#include "support/measured_controller.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::live {
@@ -48,73 +41,13 @@ class WorthIt final : public Policy {
   }
 };
 
-class MeasuredTest : public OpenedController {
+class MeasuredTest : public MeasuredController {
  protected:
   MeasuredTest() {
-    snapshots_.entries = 7;
+    parts_ = {.policy = &policy_, .rates = rates_.get(), .profiles = &table_};
     Open();
   }
 
-  [[nodiscard]] ControllerSetup SetUpOf() override {
-    const Cluster cluster{
-        .name = "c",
-        .nodes = {{.name = "a", .gpus = 8, .gpu_type = "A100", .capacity = {.milli_cpus = 12000}}}};
-    profile::OverheadTable costs;
-    costs.fallback = {
-        .start = seconds(1), .restart = seconds(1), .resize = seconds(1), .migrate = seconds(1)};
-    return {.engine = {.cluster = cluster,
-                       .bundle = {.policy = chosen_, .admission = &everyone_},
-                       .rates = rates_.get(),
-                       .overheads = profile::OverheadModel(costs),
-                       .measured = known_,
-                       .corrector = corrector_},
-            .live = {.policy = std::string(chosen_->name()),
-                     .epoch = 1,
-                     .policy_traits = chosen_->traits(),
-                     .bind = bind_},
-            .profiles = &table_,
-            .snapshots = snapshots_};
-  }
-  void Hello(const std::vector<v1::AttemptReport>& attempts = {}) {
-    v1::AgentMessage message = HelloOf("a", attempts, 8);
-    message.mutable_hello()->set_gpu_type("A100");
-    Hear(++connection_, message);
-  }
-  std::uint64_t Submit(const std::string& model = "m") {
-    v1::ClientRequest request;
-    v1::JobRequest& job = *request.mutable_submit()->mutable_job();
-    job.set_gpus(1);
-    job.set_model(model);
-    job.set_batch_size(32);
-    job.set_iterations(1e6);
-    job.mutable_launch()->add_command("train");
-    const v1::ClientReply reply = Call(request);
-    EXPECT_TRUE(reply.has_submit()) << reply.error().message();
-    return reply.submit().job();
-  }
-  static v1::AttemptReport Running(std::uint64_t job, std::uint32_t attempt) {
-    return Report(job, attempt, v1::AttemptReport::RUNNING);
-  }
-  // The orders of a kind to the agent, oldest first.
-  template <class Order>
-  std::vector<Order> Told(bool (v1::ControllerMessage::*has)() const,
-                          const Order& (v1::ControllerMessage::*get)() const) {
-    std::vector<Order> orders;
-    for (const auto& [connection, messages] : said_.messages) {
-      for (const v1::ControllerMessage& message : messages) {
-        if ((message.*has)()) {
-          orders.push_back((message.*get)());
-        }
-      }
-    }
-    return orders;
-  }
-  std::vector<v1::StartAttempt> Starts() {
-    return Told(&v1::ControllerMessage::has_start, &v1::ControllerMessage::start);
-  }
-  std::size_t Stops() {
-    return Told(&v1::ControllerMessage::has_stop, &v1::ControllerMessage::stop).size();
-  }
   // The workers begin to advance `after` the grant and go on so for a while.
   void Advance(std::uint64_t job, std::uint32_t attempt, Duration after, double rate,
                double iterations_before = 0) {
@@ -132,21 +65,6 @@ class MeasuredTest : public OpenedController {
   void End(std::uint64_t job, std::uint32_t attempt) {
     Tell(connection_, Report(job, attempt, v1::AttemptReport::EXITED));
   }
-  v1::ProfilesReply Profiles() {
-    v1::ClientRequest request;
-    request.mutable_profiles();
-    return Call(request).profiles();
-  }
-  // The median; 0: none.
-  double Measured(const std::string& measure, int gpus) {
-    const v1::ProfilesReply profiles = Profiles();
-    for (const v1::MeasuredSamples& row : profiles.measured()) {
-      if (row.measure() == measure && row.gpus() == gpus) {
-        return row.median();
-      }
-    }
-    return 0;
-  }
 
   ScratchFolder scratch_;
   profile::ThroughputTable table_ =
@@ -157,11 +75,6 @@ class MeasuredTest : public OpenedController {
           .value();
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(&table_);
   WorthIt policy_;
-  const Policy* chosen_ = &policy_;
-  profile::Corrector corrector_;
-  std::function<Status(JobSpec&)> bind_;
-  std::optional<profile::MeasuredBook> known_ = profile::MeasuredBook();
-  std::uint64_t connection_ = 0;
 };
 
 TEST_F(MeasuredTest, RateAndCostOfAJobAreMeasured) {
@@ -295,103 +208,6 @@ TEST_F(MeasuredTest, HowLongAStopTookIsMeasured) {
   Tell(connection_, report);
   Step();
   EXPECT_EQ(Measured("stop_s", 1), 4);
-}
-
-// Policy torchloader on 12 cores: a GPU takes 640 images a second, and a worker loads 50 as stated,
-// so that one job wants 13 workers.
-class MeasuredLoaderTest : public MeasuredTest {
- protected:
-  MeasuredLoaderTest() {
-    chosen_ = torchloader_.policy.get();
-    corrector_ = loader::RefinedBy(profiles_, loader::WorkersFrom::kGrant);
-    rates_ = loader::MakeLoaderModel(profiles_, loader::WorkersFrom::kGrant);
-    bind_ = [](JobSpec& job) {
-      job.profile_row = 0;
-      return Status();
-    };
-    store_ = {};
-    Open();
-    Hello();
-  }
-
-  // Of the job, as its agent was told last.
-  int WorkersOf(std::uint64_t job) {
-    int workers = -1;
-    for (const v1::StartAttempt& start : Starts()) {
-      workers = start.id().job() == job ? start.share().loader_workers() : workers;
-    }
-    for (const v1::TuneAttempt& tune :
-         Told(&v1::ControllerMessage::has_tune, &v1::ControllerMessage::tune)) {
-      workers = tune.id().job() == job ? tune.share().loader_workers() : workers;
-    }
-    return workers;
-  }
-  // For five minutes, with workers that load so many images a second each.
-  void Train(std::uint64_t job, double of_a_worker, bool says_how_it_waits = true) {
-    constexpr double kGpu = 640;
-    const double images = std::min(kGpu, of_a_worker * WorkersOf(job));
-    v1::AttemptReport report = Running(job, 1);
-    Tell(connection_, report);
-    report.set_first_progress_s(1);
-    for (int second = 1; second <= 300; ++second) {
-      Step(seconds(1));
-      report.set_progress_s(second);
-      report.set_iterations(images / 32 * second);
-      report.clear_metrics();
-      if (says_how_it_waits) {
-        v1::Metric& waits = *report.add_metrics();
-        waits.set_name("loading_share");
-        waits.set_value(1 - images / kGpu);
-      }
-      Tell(connection_, report);
-    }
-  }
-
-  const loader::LoaderProfiles profiles_ = loader::LoaderProfiles::Of(
-      {{.name = "m"}, {.name = "other"}}, {.gpu = {.base = 0.05}, .loader = {.per_worker = 0.02}});
-  const Components torchloader_ =
-      base::MakeFrom(policies::Policies(), ComponentKind::kPolicy, {.name = "torchloader"},
-                     {.read_samples = {}, .loader = &profiles_})
-          .value();
-};
-
-TEST_F(MeasuredLoaderTest, ThePolicyDividesByWhatWorkersHaveDelivered) {
-  Submit("m");
-  Submit("other");
-  const int stated = WorkersOf(1);
-  ASSERT_GT(stated, 4);
-  ASSERT_GT(WorkersOf(2), 0);
-  Train(1, 10);
-  EXPECT_EQ(WorkersOf(1), stated) << "a measurement alone is no cause to decide";
-  EXPECT_NEAR(Measured("loader_s", stated), 0.1 / stated, 1e-9);
-  EXPECT_NEAR(Measured("rate", 1), 20, 1e-9) << "as with data enough";
-  const std::uint64_t third = Submit("other");
-  EXPECT_EQ(WorkersOf(1), 1);
-  EXPECT_EQ(WorkersOf(1) + WorkersOf(2) + WorkersOf(third), 12);
-  Open();  // from the snapshot and from the journal it decides the same
-  EXPECT_NEAR(Measured("loader_s", stated), 0.1 / stated, 1e-9);
-}
-
-TEST_F(MeasuredLoaderTest, WhatIsStatedIsBesideWhatIsMeasured) {
-  Submit("m");
-  Train(1, 10);
-  std::map<std::string, double> stated;
-  const v1::ProfilesReply profiles = Profiles();
-  for (const v1::MeasuredSamples& row : profiles.measured()) {
-    stated[row.measure()] = row.stated();
-  }
-  EXPECT_NEAR(stated["rate"], 20, 1e-9);
-  EXPECT_NEAR(stated["loader_s"], 0.02 / 12, 1e-9);
-}
-
-TEST_F(MeasuredLoaderTest, JobsThatDoNotWaitOrDoNotSaySoTellNothingOfTheirLoader) {
-  Submit("m");
-  Submit("other");
-  Train(1, 1000);
-  Train(2, 10, false);
-  for (int workers = 0; workers <= 12; ++workers) {
-    EXPECT_EQ(Measured("loader_s", workers), 0);
-  }
 }
 
 }  // namespace

@@ -11,8 +11,9 @@
 
 namespace trainyard::supervisor {
 
-// Why the attempt cannot be launched here: its virtual environment or Open MPI is missing. None:
-// nothing is known to speak against it. `program` as for LaunchCommand.
+// Why the attempt cannot be launched here: its data set, its virtual environment, Open MPI or what
+// torchrun or mpirun are to start is missing. None: nothing is known to speak against it. `program`
+// as for LaunchCommand.
 [[nodiscard]] std::optional<StartFailure> WhyNotLaunched(
     const v1::StartAttempt& start, const std::string& program,
     const std::vector<std::string>& environment);
