@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMostReplyBytes = 256 << 20;  // a list of all jobs
 constexpr int kConnectTimeoutMs = 5'000;
+constexpr const char* kNobody = "127.0.0.1:0";  // no socket can listen at port 0
 
 std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Route& route) {
   if (route.authority.empty()) {
@@ -36,7 +37,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const Route& route) {
   if (!route.authority.empty()) {
     arguments.SetSslTargetNameOverride(identity::kControllerName);
   }
-  return grpc::CreateCustomChannel(route.address, CredentialsOf(route), arguments);
+  return grpc::CreateCustomChannel(route.nobody ? kNobody : route.address, CredentialsOf(route),
+                                   arguments);
 }
 
 void Authorize(grpc::ClientContext& context, const Route& route) {

@@ -42,6 +42,9 @@ Result<Reply> Ask(const Route& route, const Request& request,
   if (status.ok()) {
     return reply;
   }
+  if (route.nobody) {
+    return Failed(fmt::format("no controller answers at {}", route.address));
+  }
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     return Failed(fmt::format("no controller answers at {} that this machine may trust: {}",
                               route.address, status.error_message()));

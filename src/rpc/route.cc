@@ -133,8 +133,10 @@ Result<Route> FindRoute(const std::string& address, const RouteOptions& options)
   if (const std::string authority = FromEnvironment("TRAINYARD_CA"); !authority.empty()) {
     return ByMunge(address, authority);
   }
-  if (IsLoopback(address)) {
-    return Route{.address = address};
+  if (IsLoopback(address) || IsThisMachine(address)) {
+    Route route{.address = address};
+    route.nobody = !options.trusts_port;
+    return route;
   }
   return Failed(fmt::format(
       "nothing proves to the controller at {} who you are; expected 'trainyard login --controller "

@@ -14,6 +14,8 @@ struct RouteOptions {
   std::string socket{};
   // Of a node: the folder with its certificate, once it has joined. Empty: none.
   std::string identity_folder{};
+  // For servers that ask nobody who they are, and so have no socket: calls go to whoever listens.
+  bool trusts_port = false;
 };
 
 struct Route {
@@ -22,12 +24,14 @@ struct Route {
   std::string authority{};    // whose certificate the controller must have, PEM; empty: no TLS
   std::string certificate{};  // of a node, PEM
   std::string key{};
+  bool nobody = false;  // nobody answers there whom calls may be sent to
 };
 
 // The first that there is of: the node's certificate; the controller's local socket; the file of
 // 'trainyard login'; munge, where TRAINYARD_CA names the file of the cluster's authority. Asks anew
-// each time. Errors: the socket belongs to a stranger; the controller serves others; there is none
-// and the address is of another machine.
+// each time. A route to nobody: the address is of this machine, and no controller is at the socket;
+// who listens at the port may be anybody. Errors: the socket belongs to a stranger; the controller
+// serves others; there is none and the address is of another machine.
 [[nodiscard]] Result<Route> FindRoute(const std::string& address, const RouteOptions& options);
 
 // Whether HOST:PORT is of this machine alone.

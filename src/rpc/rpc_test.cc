@@ -145,6 +145,11 @@ std::unique_ptr<RpcServer> MustStart(Inbox& inbox, ServerOptions options = {}) {
 
 std::string AddressOf(int port) { return "127.0.0.1:" + std::to_string(port); }
 
+// These servers have no socket.
+std::unique_ptr<ClusterClient> ConnectTo(int port) {
+  return Connect(AddressOf(port), {}, {.trusts_port = true});
+}
+
 v1::ClientRequest NodesCall() {
   v1::ClientRequest request;
   request.mutable_nodes();
@@ -193,7 +198,8 @@ class FakeAgent {
                                  [this](const v1::ControllerMessage& message) {
                                    Note([&] { heard_.push_back(message); });
                                  },
-                             .on_disconnected = [this] { Note([&] { ++disconnected_; }); }})) {
+                             .on_disconnected = [this] { Note([&] { ++disconnected_; }); }},
+                            {.trusts_port = true})) {
     ready_.set_value();
   }
 
@@ -247,7 +253,7 @@ class CallTest : public testing::Test {
     };
   }
   [[nodiscard]] std::unique_ptr<ClusterClient> NewClient() const {
-    return Connect(AddressOf(server_->port()));
+    return ConnectTo(server_->port());
   }
 
   FakeInbox inbox_;
@@ -373,7 +379,7 @@ TEST_F(CallTest, TheServersEndAnswersOpenCalls) {
 TEST(ServerTest, TooManyCallsAreRefused) {
   FakeInbox inbox;
   const auto server = MustStart(inbox, {.max_calls = 1});
-  const auto call = [&] { return Connect(AddressOf(server->port()))->Call(NodesCall(), kTimeout); };
+  const auto call = [&] { return ConnectTo(server->port())->Call(NodesCall(), kTimeout); };
   auto first = std::async(call);
   const auto calls = inbox.WaitForCalls(1);
   EXPECT_EQ(MessageOf(call()), "trainyard: 1 calls are open already; try again later");
@@ -413,7 +419,7 @@ TEST(ServerTest, EndsUnderFireLeaveNothingBehind) {
     std::vector<std::thread> clients;
     for (int i = 0; i < 4; ++i) {
       clients.emplace_back([&] {
-        const auto client = Connect(AddressOf(port));
+        const auto client = ConnectTo(port);
         while (!MessageOf(client->Call(NodesCall(), milliseconds(20))).starts_with("no c")) {
         }
       });
@@ -441,7 +447,7 @@ TEST(ClientTest, WithoutAControllerItSaysWhatToDo) {
     FakeInbox inbox;
     port = MustStart(inbox)->port();
   }
-  const auto reply = Connect(AddressOf(port))->Call(NodesCall(), kTimeout);
+  const auto reply = ConnectTo(port)->Call(NodesCall(), kTimeout);
   EXPECT_EQ(MessageOf(reply), "no controller answers at " + AddressOf(port) +
                                   "; start one with 'trainyard up' or name it with --controller");
 }
@@ -478,7 +484,7 @@ TEST(ClientTest, APatientCallOutlastsARestart) {
   FakeInbox second_inbox;
   auto server = MustStart(inbox);
   const int port = server->port();
-  const auto client = Connect(AddressOf(port));
+  const auto client = ConnectTo(port);
   auto reply = std::async([&] { return client->Call(NodesCall(), kTimeout, kTimeout); });
   inbox.WaitForCalls(1);
   server.reset();

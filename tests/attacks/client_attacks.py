@@ -138,6 +138,20 @@ def connections(stage: Stage, address: str) -> str:
     return f"exit status 1: {closed} are closed; {stage.logged('connected')}"
 
 
+def kept_open(silent: socket.socket) -> str:
+    """A connection that says nothing, so as to be one of those that are open."""
+    silent.settimeout(PATIENCE)
+    try:
+        said = silent.recv(1 << 16)
+        while said:
+            said = silent.recv(1 << 16)
+    except TimeoutError:
+        return "exit status 0: it is open"
+    except OSError:
+        pass
+    return "exit status 1: it is closed"
+
+
 def own_address() -> str:
     """Of this machine, but loopback; empty: it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -155,6 +169,7 @@ def all_of(stage: Stage) -> list[Attack]:
     def ask(*words: object, **more: object) -> str:
         return answer_of(stage.ask(BEN, *words, **more))
 
+    silent = socket.create_connection(("127.0.0.1", stage.port))
     another = ("another user's", "may not", "there is no job", "no such job")
     malformed = ("still there, exit status 0",)
     return [
@@ -187,6 +202,7 @@ def all_of(stage: Stage) -> list[Attack]:
                lambda: ask("submit", "--gpus", "1", "--container-image", "debian", "--", "id"), logged=""),
         Attack("a flood of calls", ("makes more than 0.5 calls per second",), lambda: flood(stage),
                logged="flooded"),
+        Attack("a connection that says nothing", ("is closed",), lambda: kept_open(silent), logged=""),
         *([Attack("connections without end", ("connections",), lambda: connections(stage, own_address()),
                   logged="connected")] if own_address() else []),
         *anothers_up(stage),

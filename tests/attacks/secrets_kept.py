@@ -43,7 +43,7 @@ class Watch:
 def make(stage: Stage) -> list[bytes]:
     """Secrets that an admin makes: a login and a node's token, as they are printed."""
     secrets = []
-    for words in (("user", "add", "ty-olga", "--uid", "4711"), ("node", "token", "n7")):
+    for words in (("user", "add", "ty-olga", "--uid", "4711"), ("node", "token", "n0")):
         answer = stage.ask("root", *words)
         expect(answer.returncode == 0, f"{words}: {answer.stderr}")
         secrets.append(answer.stdout.split(".")[0].strip().encode())

@@ -49,7 +49,7 @@ class Mutator {
   [[nodiscard]] double Real();
   [[nodiscard]] std::string Text(std::string before);
 
-  std::minstd_rand random_;
+  std::mt19937 random_;
   MutateBytes bytes_;
 };
 

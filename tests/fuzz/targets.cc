@@ -124,7 +124,7 @@ bool RunTrace(std::string_view bytes) {
   const bool by_content = bytes.starts_with('?');
   const std::size_t format = Choose(bytes, formats.size());
   trace::TraceOptions options;
-  options.skip_bad_rows = format % 2 == 0;
+  options.skip_bad_rows = by_content || format % 2 == 0;
   options.format = by_content ? std::string() : std::string(formats[format].name);
   return trace::ReadTrace(FileOf(bytes, ".txt"), options).ok();
 }

@@ -109,11 +109,12 @@ TEST_F(UsersTest, UpServesOnlyWhoRunsIt) {
   EXPECT_EQ(cluster_.AskFor<v1::JobsReply>({"status", "--all"}).jobs_size(), 0);
 }
 
-TEST_F(UsersTest, WithoutATokenNothingIsDone) {
+// Whoever has the port may not be a controller: without the local socket no call leaves.
+TEST_F(UsersTest, NothingIsSaidToAPortWithoutItsSocket) {
   Start();
   ExpectRefused(As(ann_, {"nodes"}, "TRAINYARD_CONTROLLER_SOCKET=@nobody-listens-here"),
-                "the call has no token");
-  EXPECT_THAT(cluster_.Log("controller"), HasSubstr("refused ipv4:127.0.0.1"));
+                "no controller answers at 127.0.0.1");
+  EXPECT_THAT(cluster_.Log("controller"), Not(HasSubstr("refused")));
 }
 
 TEST_F(UsersTest, EachSeesAndTouchesOwnJobsOnly) {
