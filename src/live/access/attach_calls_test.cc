@@ -215,7 +215,11 @@ TEST_F(AttachCallsTest, NoticesFollowFromTheJournal) {
   notices_.clear();
   Open();  // twice: beside the restart itself, a comparison with one from the whole journal
   ASSERT_EQ(notices_.size(), 2 * told.size());
-  EXPECT_TRUE(std::equal(told.begin(), told.end(), notices_.begin()));
+  // Whether it has started yet a journal does not say.
+  const auto same = [](const std::string& one, const std::string& other) {
+    return one.substr(0, one.rfind(' ')) == other.substr(0, other.rfind(' '));
+  };
+  EXPECT_TRUE(std::equal(told.begin(), told.end(), notices_.begin(), same));
 }
 
 TEST_F(AttachCallsTest, NoticesAreToldWhenTheJournalHasThem) {
