@@ -42,7 +42,7 @@ set(CPACK_DEBIAN_PACKAGE_DEPENDS passwd)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/postinst ${PROJECT_SOURCE_DIR}/packaging/postrm)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION TRUE)
 # Figures of `reproduce`; trainers.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gnuplot-nox, python3, rsync")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "curl, gnuplot-nox, python3, rsync")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 # Built before, by its own target (scripts/package.sh).

@@ -19,8 +19,8 @@ namespace trainyard::cli {
 struct Command {
   std::function<Status()> run;
   std::string command_line;  // as given
-  // What follows "--" in `submit`, `run`, `replay-live` and `profile`: a command of its own, which
-  // is not parsed.
+  // What follows "--" in `submit`, `run`, `attach`, `replay-live` and `profile`: a command of its
+  // own, which is not parsed.
   std::vector<std::string> rest{};
   std::vector<std::string> plugins{};  // absolute paths of those that are loaded
   int exit_status = 0;                 // where `run` has succeeded: that of a job
@@ -49,8 +49,8 @@ void AddLive(CLI::App& app, Command& chosen);
 void AddCatalogs(CLI::App& app, Command& chosen);
 // help, completion, manual
 void AddHelpCommands(CLI::App& app, Command& chosen);
-// submit, run, wait, status, logs, cancel, hold, release, requeue, update, resize, nodes, drain,
-// undrain
+// submit, run, wait, status, logs, attach, signal, cancel, hold, release, requeue, update, resize,
+// nodes, drain, undrain
 void AddClientCommands(CLI::App& app, Command& chosen);
 
 // trace convert, generate, generate-profiles and generate-failures

@@ -176,7 +176,9 @@ int Main(int argc, char** argv) {
     return kWrongUsage;
   }
   const std::string_view word = words.empty() ? "" : words.front();
-  if (word == "submit" || word == "run" || word == "replay-live" || word == "profile") {
+  constexpr std::array<std::string_view, 5> kWithCommand{"submit", "run", "attach", "replay-live",
+                                                         "profile"};
+  if (std::find(kWithCommand.begin(), kWithCommand.end(), word) != kWithCommand.end()) {
     char** const mark = std::find(argv, argv + argc, std::string_view("--"));
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
     argc = static_cast<int>(mark - argv);
@@ -195,8 +197,13 @@ int Main(int argc, char** argv) {
         (word == "submit" || word == "run" || word == "profile") && chosen.rest.empty();
     const std::string command =
         word == "profile" ? "profile " + InnermostCommand(app).get_name() : std::string(word);
+    std::vector<std::string> extras = app.remaining(true);
+    if (const CLI::Option* const script = InnermostCommand(app).get_option_no_throw("SCRIPT");
+        script != nullptr && !extras.empty()) {  // the first of several words
+      extras.insert(extras.begin(), script->results().begin(), script->results().end());
+    }
     if (!asks_for_help &&
-        ((may_lack_mark && LacksTheMark(command, app.remaining(true))) || IsUnknownOption(app))) {
+        ((may_lack_mark && LacksTheMark(command, extras)) || IsUnknownOption(app))) {
       return kWrongUsage;
     }
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;

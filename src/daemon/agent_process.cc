@@ -135,16 +135,22 @@ void StopAttempts(supervisor::Processes& processes, const AgentOptions& options,
 // Tells the operator when the controller cannot be reached, once, and when it can again.
 class ControllerContact {
  public:
-  // `announces`: told also when it answers for the first time.
+  // `announces`: the first time at which it lets this agent in is told, too.
   ControllerContact(std::string address, bool announces)
       : address_(std::move(address)), announces_(announces) {}
   void Found() {
-    if (std::exchange(announces_, false) || told_) {
+    if (told_) {
       std::fprintf(stderr, "trainyard agent: the controller at %s answers\n", address_.c_str());
     }
     told_ = false;
     refusal_.clear();
     missing_since_.reset();
+  }
+  void LetIn() {
+    if (std::exchange(announces_, false)) {
+      std::fprintf(stderr, "trainyard agent: connected to the controller at %s\n",
+                   address_.c_str());
+    }
   }
   // Told once for each reason.
   void Refused(const std::string& why) {
@@ -306,6 +312,9 @@ void ServeAgent(live::Agent& machine, ControllerContact& contact, const LiveCloc
     }
     machine.OnTime(clock.Now());
     contact.Look();
+    if (machine.next_timer()) {  // there are heartbeats: it has been welcomed
+      contact.LetIn();
+    }
     if (machine.refusal() != refusal) {
       refusal = machine.refusal();
       std::fprintf(stderr, "trainyard agent: the controller refuses: %s\n", refusal.c_str());

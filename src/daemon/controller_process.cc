@@ -14,6 +14,7 @@
 #include "catalog/catalog.h"
 #include "daemon/clock.h"
 #include "daemon/credentials.h"
+#include "daemon/notices/outbox.h"
 #include "daemon/periodic.h"
 #include "identity/authority.h"
 #include "identity/door.h"
@@ -64,6 +65,7 @@ struct Parts {
 Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
   RETURN_IF_ERROR(CheckTimes(options));
   RETURN_IF_ERROR(CheckSnapshots(options.snapshots));
+  RETURN_IF_ERROR(CheckDestinations(options.notify_program, options.notify_url));
   RETURN_IF_ERROR(rpc::CheckListenAddress("--listen", options.listen));
   ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(options.cluster));
   ASSIGN_OR_RETURN(scenario::KnownModels models,
@@ -249,6 +251,27 @@ void LogRestart(const ControllerOptions& options, live::Controller& controller, 
   }
 }
 
+// One for each destination that the operator names.
+Result<std::vector<std::unique_ptr<Outbox>>> OpenOutboxes(const ControllerOptions& options) {
+  std::vector<std::unique_ptr<Outbox>> all;
+  const auto add = [&](const std::string& name, Outbox::Deliver deliver) -> Status {
+    ASSIGN_OR_RETURN(std::unique_ptr<Outbox> opened,
+                     Outbox::Open({.file = options.state + "/notices/" + name,
+                                   .name = "--notify-" + name,
+                                   .log = options.log},
+                                  std::move(deliver)));
+    all.push_back(std::move(opened));
+    return {};
+  };
+  if (!options.notify_program.empty()) {
+    RETURN_IF_ERROR(add("program", ByProgram(options.notify_program)));
+  }
+  if (!options.notify_url.empty()) {
+    RETURN_IF_ERROR(add("url", ByUrl(options.notify_url)));
+  }
+  return all;
+}
+
 Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options,
                                                            const Cluster& cluster) {
   std::vector<std::string> nodes;
@@ -380,11 +403,23 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
   live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
-  ASSIGN_OR_RETURN(with.live.credential, MakeCredentials(options.state, store.epoch()));
+  ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
+  with.live.credential = sign.start;
+  with.live.attach_credential = sign.attach;
+  ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Outbox>> outboxes, OpenOutboxes(options));
+  with.live.takes_notices = !outboxes.empty();
+  with.live.notice = [&outboxes](const live::Notice& notice) {
+    for (const std::unique_ptr<Outbox>& outbox : outboxes) {
+      outbox->Put(notice);
+    }
+  };
   Result<std::unique_ptr<live::Controller>> controller =
       live::Controller::Open(std::move(with), store, transport, clock.Now());
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
+  }
+  for (const std::unique_ptr<Outbox>& outbox : outboxes) {
+    outbox->Begin();
   }
   RETURN_IF_ERROR(store.SetSetting("program", options.snapshots.program));
   LogRestart(options, *controller.value(),

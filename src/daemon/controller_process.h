@@ -40,6 +40,10 @@ struct ControllerOptions {
   Duration lease = live::LiveOptions{}.lease;
   Duration grace = live::LiveOptions{}.grace;
   double time_scale = 1;
+  // Where notices go that users ask for: a program, or an address that takes a POST. Empty:
+  // nowhere.
+  std::string notify_program{};
+  std::string notify_url{};
   live::SnapshotRules snapshots{};  // the interval in real time
   // Told, line by line, where the controller begins and what is wrong with snapshots. May be empty.
   std::function<void(const std::string&)> log{};

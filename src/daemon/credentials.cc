@@ -11,6 +11,7 @@
 #include "identity/keys.h"
 #include "identity/secret_file.h"
 #include "launcher/credential.h"
+#include "supervisor/attach/attach_digest.h"
 #include "supervisor/launch/launch_digest.h"
 
 namespace trainyard::daemon {
@@ -30,34 +31,50 @@ std::int64_t UnixSeconds() {
       .count();
 }
 
+// Empty: the owner is nobody whom a launcher starts.
+std::string Signed(const identity::KeyPair& key, launcher::Credential credential,
+                   const v1::Caller& owner) {
+  // Root is nobody whom a launcher starts; a user who has come by a network has no number.
+  const std::optional<uid_t> uid = owner.uid() > 0 ? owner.uid() : UidOf(owner.user());
+  if (!uid.has_value() || *uid == 0) {
+    return {};
+  }
+  credential.user = owner.user();
+  credential.uid = *uid;
+  credential.expires = UnixSeconds() + launcher::kCredentialSeconds;
+  const std::string text = credential.ToText();
+  return text.empty() ? text : launcher::WithSignature(text, key.Sign(text));
+}
+
 }  // namespace
 
-Result<SignCredential> MakeCredentials(const std::string& state, std::uint64_t epoch) {
+Result<SignCredentials> MakeCredentials(const std::string& state, std::uint64_t epoch) {
   ASSIGN_OR_RETURN(const identity::KeyPair key,
                    identity::KeyPair::OpenOrMake(state + "/credential.key"));
   RETURN_IF_ERROR(identity::WritePublicFile(state + "/credential.pub",
                                             identity::PublicKeyPem(key.public_key())));
-  return SignCredential(
-      [key, epoch](const v1::StartAttempt& start, const std::string& node) -> std::string {
-        const v1::Caller& owner = start.launch().owner();
-        // Root is nobody whom a launcher starts; a user who has come by a network has no number.
-        const std::optional<uid_t> uid = owner.uid() > 0 ? owner.uid() : UidOf(owner.user());
-        if (!uid.has_value() || *uid == 0) {
-          return {};
-        }
-        const std::string text =
-            launcher::Credential{.job = start.id().job(),
-                                 .attempt = start.id().attempt(),
-                                 .user = owner.user(),
-                                 .uid = *uid,
-                                 .node = node,
-                                 .gpus = {start.gpus().begin(), start.gpus().end()},
-                                 .epoch = epoch,
-                                 .expires = UnixSeconds() + launcher::kCredentialSeconds,
-                                 .launch = supervisor::LaunchDigest(start.launch())}
-                .ToText();
-        return text.empty() ? text : launcher::WithSignature(text, key.Sign(text));
-      });
+  return SignCredentials{.start =
+                             [key, epoch](const v1::StartAttempt& start, const std::string& node) {
+                               return Signed(key,
+                                             {.job = start.id().job(),
+                                              .attempt = start.id().attempt(),
+                                              .node = node,
+                                              .gpus = {start.gpus().begin(), start.gpus().end()},
+                                              .epoch = epoch,
+                                              .launch = supervisor::LaunchDigest(start.launch())},
+                                             start.launch().owner());
+                             },
+                         .attach =
+                             [key, epoch](const v1::AttachOrder& order, const v1::Caller& owner,
+                                          const std::string& node) {
+                               return Signed(key,
+                                             {.job = order.id().job(),
+                                              .attempt = order.id().attempt(),
+                                              .node = node,
+                                              .epoch = epoch,
+                                              .launch = supervisor::AttachDigest(order.request())},
+                                             owner);
+                             }};
 }
 
 }  // namespace trainyard::daemon

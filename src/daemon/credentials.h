@@ -11,10 +11,16 @@
 
 namespace trainyard::daemon {
 
-// What LiveOptions::credential is: signed by the key in STATE/credential.key, which is made if need
-// be, with the public one beside it (STATE/credential.pub) for the launchers' /etc/trainyard.
-using SignCredential =
-    std::function<std::string(const v1::StartAttempt& start, const std::string& node)>;
-[[nodiscard]] Result<SignCredential> MakeCredentials(const std::string& state, std::uint64_t epoch);
+// What LiveOptions::credential and attach_credential are: signed by the key in
+// STATE/credential.key, which is made if need be, with the public one beside it
+// (STATE/credential.pub) for the launchers' /etc/trainyard.
+struct SignCredentials {
+  std::function<std::string(const v1::StartAttempt& start, const std::string& node)> start;
+  std::function<std::string(const v1::AttachOrder& order, const v1::Caller& owner,
+                            const std::string& node)>
+      attach;
+};
+[[nodiscard]] Result<SignCredentials> MakeCredentials(const std::string& state,
+                                                      std::uint64_t epoch);
 
 }  // namespace trainyard::daemon

@@ -413,10 +413,9 @@ cgroup::Limits LimitsFrom(const Config& config, const std::vector<std::string>& 
   const std::string& attempt = words[1];
   const cgroup::Limits limits = LimitsFrom(config, words);
   const Credential credential = TakeCredential(config, attempt);
-  const std::string who = "user '" + credential.user + "'";
-  const User user = Checked(config, getpwnam(credential.user.c_str()), who);
-  Require(user.uid == credential.uid,
-          fmt::format("{} has uid {} here, {} in the credential", who, user.uid, credential.uid));
+  const User user = Checked(config, getpwnam(credential.user.c_str()), credential.user);
+  Require(user.uid == credential.uid, fmt::format("{} has uid {} here, {} in the credential",
+                                                  credential.user, user.uid, credential.uid));
   CheckTrusted(config.program);
   UseOnce(config, attempt, credential);
   const int folder = HandOverFolders(config, attempt, user);
@@ -426,7 +425,8 @@ cgroup::Limits LimitsFrom(const Config& config, const std::vector<std::string>& 
   Require(group.Join(getpid()));
   Log(fmt::format("started as {} (uid {})", user.name, user.uid));
   Become(user, folder);
-  Execute(config, {config.state + "/attempts/" + attempt, "--launch", credential.launch});
+  Execute(config, {config.state + "/attempts/" + attempt, "--launch", credential.launch, "--key",
+                   config.texts.at("key")});
 }
 
 // Becomes the program, in a folder of an attempt that was started here, as its user.

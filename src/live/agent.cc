@@ -80,6 +80,10 @@ void Agent::OnMessage(const v1::ControllerMessage& message, TimePoint now) {
       return Forget(message.forget().id());
     case v1::ControllerMessage::kReadLog:
       return ReadLog(message.read_log());
+    case v1::ControllerMessage::kAttach:
+      return Attach(message.attach());
+    case v1::ControllerMessage::kSignal:
+      return processes_.Signal(message.signal().id(), message.signal().signal());
     case v1::ControllerMessage::kRefusal:
       refusal_ = message.refusal().message();
       return;
@@ -310,8 +314,37 @@ void Agent::ReadLog(const v1::ReadLog& request) {
   send_(std::move(message));
 }
 
+void Agent::Attach(const v1::AttachOrder& order) {
+  const auto known = attempts_.find(supervisor::KeyOf(order.id()));
+  const bool lives = known != attempts_.end() &&
+                     known->second.state() != v1::AttemptReport::EXITED &&
+                     !supervisor::IsBeforeStart(known->second);
+  if (lives && processes_.Attach(order)) {
+    return;
+  }
+  constexpr int kUnavailable = 14;
+  v1::AgentMessage message;
+  v1::AttachAnswer& answer = *message.mutable_attach();
+  answer.set_call(order.call());
+  answer.set_epoch(order.epoch());
+  if (lives) {
+    answer.mutable_error()->set_code(kUnavailable);
+    answer.mutable_error()->set_message("job " + std::to_string(order.id().job()) +
+                                        " has no process yet that one could attach to");
+  } else {
+    answer.mutable_reply()->set_attempt(order.id().attempt());
+    answer.mutable_reply()->set_gone(true);
+  }
+  send_(std::move(message));
+}
+
 void Agent::OnReports() {
   TakeFetches();
+  for (v1::AttachAnswer& answer : processes_.TakeAnswers()) {
+    v1::AgentMessage message;
+    *message.mutable_attach() = std::move(answer);
+    send_(std::move(message));
+  }
   for (const v1::AttemptReport& report : processes_.TakeReports()) {
     const auto known = attempts_.find(supervisor::KeyOf(report.id()));
     if (known == attempts_.end()) {

@@ -54,6 +54,7 @@ class Agent {
   void Tune(const v1::TuneAttempt& tune);
   void Forget(const v1::AttemptId& id);
   void ReadLog(const v1::ReadLog& request);
+  void Attach(const v1::AttachOrder& order);
   void Report(const v1::AttemptReport& report);
   void RepeatEnds();
   [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;

@@ -13,7 +13,8 @@
 namespace trainyard::live {
 namespace {
 
-constexpr std::array<std::string_view, 4> kChangeable{"time", "begin", "dependency", "priority"};
+constexpr std::array<std::string_view, 7> kChangeable{"time", "begin", "dependency", "priority",
+                                                      "name", "queue", "gpus"};
 
 constexpr double kLeastSeconds = 1e-6;
 
@@ -39,6 +40,17 @@ v1::JobRequest WithValues(v1::JobRequest job, const v1::UpdateRequest& update) {
   }
   if (Names(update, "dependency")) {
     job.set_dependency(values.dependency());
+  }
+  if (Names(update, "name")) {
+    job.set_name(values.name());
+  }
+  if (Names(update, "queue")) {
+    job.set_queue(values.queue());
+  }
+  if (Names(update, "gpus")) {
+    job.set_gpus(values.gpus());
+    job.set_min_gpus(values.min_gpus());
+    job.set_max_gpus(values.max_gpus());
   }
   if (Names(update, "priority")) {
     job.mutable_launch()->set_priority(values.launch().priority());
@@ -120,9 +132,29 @@ void LiveCalls::TakeRequeue(std::uint64_t call, const v1::ClientRequest& from) {
                       " and holds no GPUs to give back; 'trainyard hold " +
                       std::to_string(request.job()) + "' keeps a waiting job from starting");
   }
+  NoteChange(from, "requeued", {.job = *job});
   add_(
       {.kind = model::EventKind::kRequeued, .at = state_.now, .job = *job, .held = request.hold()});
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kRequeue); });
+}
+
+// Whether the job may ask for that many GPUs instead; else the call is refused. A running one is
+// resized, which is another thing.
+bool LiveCalls::MayCountAnew(std::uint64_t call, JobId job, const v1::JobRequest& wanted) {
+  const v1::JobState state = statuses_.StateOf(job);
+  if (state != v1::WAITING && state != v1::SUBMITTED) {
+    Refuse(call, kFailedPrecondition,
+           fmt::format("job {0} is {1}; 'trainyard resize --gpus {2} {0}' changes the GPUs of a "
+                       "running job",
+                       NumberOf(job), StateText(state), wanted.gpus()));
+    return false;
+  }
+  const std::variant<JobSpec, v1::CallError> judged = Judged(wanted);
+  if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
+    Refuse(call, refusal->code(), refusal->message());
+    return false;
+  }
+  return true;
 }
 
 void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
@@ -135,8 +167,8 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
     if (std::find(kChangeable.begin(), kChangeable.end(), field) == kChangeable.end()) {
       return Refuse(call, kInvalidArgument,
                     "'" + field +
-                        "' of a job cannot be updated; expected time, begin, dependency "
-                        "or priority");
+                        "' of a job cannot be updated; expected time, begin, dependency, priority, "
+                        "name, queue or gpus");
     }
   }
   if ((Names(request, "begin") || Names(request, "dependency")) && !statuses_.IsDeferred(*id)) {
@@ -148,6 +180,12 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   }
   const LiveJob& job = state_.jobs[*id];
   v1::JobRequest wanted = WithValues(*job.request, request);
+  if (wanted.name().empty()) {
+    return Refuse(call, kInvalidArgument, "the name is empty; expected another one");
+  }
+  if (Names(request, "gpus") && !MayCountAnew(call, *id, wanted)) {
+    return;
+  }
   const Result<model::JobDraft> draft = DraftOf(wanted, state_.now, state_.cluster);
   if (!draft.ok()) {
     return Refuse(call, kInvalidArgument, draft.error().message);
@@ -165,13 +203,20 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
       wanted.set_begin_s(std::max(kLeastSeconds, Seconds(*traits.begin - job.submitted)));
     }
   }
+  traits.range = draft.value().traits.range;
+  spec->name = wanted.name();
+  spec->queue = wanted.queue();
   spec->priority = draft.value().spec.priority;
   spec->gpus = wanted.gpus();
   spec->traits =
       traits == JobTraits{} ? nullptr : std::make_shared<const JobTraits>(std::move(traits));
   spec->launch = wanted.SerializeAsString();
   NoteChange(from, "updated", {.job = *id});
+  const int gpus = spec->gpus;
   add_({.kind = model::EventKind::kUpdated, .at = state_.now, .job = *id, .spec = std::move(spec)});
+  if (Names(request, "gpus")) {  // policies are told of this apart
+    add_({.kind = model::EventKind::kResize, .at = state_.now, .job = *id, .gpus = gpus});
+  }
   answers_.push_back([this, call, id] { AnswerWithJob(call, *id, v1::ClientRequest::kUpdate); });
 }
 

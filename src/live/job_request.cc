@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "live/notices/notices.h"
 #include "model/conditions.h"
 #include "profile/throughput_table.h"
 #include "supervisor/worker_environment.h"
@@ -378,8 +379,15 @@ std::string MistakeOfLauncher(const v1::LaunchSpec& launch) {
   if (!launch.venv().empty() && !IsAbsolute(launch.venv())) {
     return "--venv is '" + launch.venv() + "'; expected an absolute path";
   }
+  if (!v1::LaunchSpec::Input_IsValid(launch.input())) {
+    return "the input is not known; expected a client of the controller's version";
+  }
   if (!launch.has_container()) {
     return {};
+  }
+  if (launch.input() == v1::LaunchSpec::TERMINAL) {
+    return "a container has no terminal of the job's; expected no --pty with --container-image, or "
+           "'trainyard attach'";
   }
   if (launch.launcher() == v1::LaunchSpec::MPI) {
     return "--launcher mpi starts its workers outside of containers; expected no "
@@ -411,6 +419,9 @@ std::string MistakeOf(const v1::LaunchSpec& launch) {
       return "the environment variable " + variable.name() +
              " is set by Trainyard itself; expected another name";
     }
+  }
+  if (std::string mistake = MistakeOfNotify(launch); !mistake.empty()) {
+    return mistake;
   }
   if (launch.grace() < 0 || launch.max_restarts() < 0) {
     return "the grace period or the number of restarts is negative";

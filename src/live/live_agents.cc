@@ -23,7 +23,9 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
   } else if (message.has_attempt()) {
     TakeReport(*node, message.attempt());
   } else if (message.has_log()) {
-    calls_.TakeLogChunk(message.log());
+    calls_.TakeLogChunk(*node, message.log());
+  } else if (message.has_attach()) {
+    calls_.TakeAttachAnswer(*node, message.attach());
   } else if (message.has_data()) {
     TakeData(*node, message.data());
   }

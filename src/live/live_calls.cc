@@ -72,6 +72,10 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
       return TakeDrain(call, request);
     case Kind::kLogs:
       return TakeLogs(call, request);
+    case Kind::kSignal:
+      return TakeSignal(call, request);
+    case Kind::kAttach:
+      return TakeAttach(call, request);
     case Kind::kJobs:
       return answers_.push_back(
           [this, call, request] { output_.Reply(call, statuses_.AnswerTo(request)); });
@@ -86,7 +90,7 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
 }
 
 void LiveCalls::Drop(std::uint64_t call) {
-  log_calls_.erase(call);
+  passed_on_.erase(call);
   for (auto& [job, calls] : verdict_calls_) {
     std::erase(calls, call);
   }
@@ -324,6 +328,11 @@ std::vector<std::string> LiveCalls::Ignored(const v1::JobRequest& job) const {
     ignored.push_back("GPU types '" + TypesText(job) +
                       "' have no effect: no node of the cluster states its type");
   }
+  if (job.launch().notify_size() > 0 && !state_.options.takes_notices) {
+    ignored.emplace_back(
+        "notify has no effect: the controller was started without --notify-program and "
+        "--notify-url");
+  }
   const auto keeps_data = [this](std::size_t node) {
     return state_.leases[NodeAt(node)].data.cache_mib() > 0;
   };
@@ -381,6 +390,9 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
     case v1::ClientRequest::kRequeue:
       *reply.mutable_requeue()->mutable_status() = statuses_.StatusOf(id);
       break;
+    case v1::ClientRequest::kSignal:
+      *reply.mutable_signal()->mutable_status() = statuses_.StatusOf(id);
+      break;
     case v1::ClientRequest::kUpdate:
       *reply.mutable_update()->mutable_status() = statuses_.StatusOf(id);
       break;
@@ -403,9 +415,11 @@ std::optional<JobId> LiveCalls::Find(std::uint64_t call, const v1::ClientRequest
   if (!MayTouch(from, *state_.jobs[job].request, touch)) {
     Refuse(call, kPermissionDenied,
            CallerText(from) + " may not " +
-               (touch == Touch::kRead ? "read the logs of" : "change") + " job " +
-               std::to_string(number) + ", which is another user's; expected its owner" +
-               (touch == Touch::kRead ? " or an admin" : ", an operator or an admin"));
+               (touch == Touch::kRead    ? "read the logs of"
+                : touch == Touch::kEnter ? "attach to"
+                                         : "change") +
+               " job " + std::to_string(number) + ", which is another user's; expected its owner" +
+               (touch == Touch::kChange ? ", an operator or an admin" : " or an admin"));
     return std::nullopt;
   }
   return job;
@@ -526,42 +540,58 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
                       (attempt == 0 ? " has not started: " + StateAndReasonOf(*id)
                                     : " has no attempt " + std::to_string(attempt)));
   }
-  const bool per_gpu = state_.jobs[*id].has_worker_per_gpu();
-  int rank = 0;
-  for (const auto& [node, gpus] : attempts.places[attempt - 1]) {
-    rank += per_gpu ? gpus : 1;
-    if (request.rank() < 0 || request.rank() >= rank) {
-      continue;
-    }
-    if (!state_.leases[node].connection) {
-      return Refuse(
-          call, kUnavailable,
-          "node '" + state_.cluster.nodes[Index(node)].name + "', which has the log, is away");
-    }
+  if (const std::optional<NodeId> node = NodeOfRank(call, *id, attempt, request.rank())) {
     v1::ControllerMessage message;
     message.mutable_read_log()->set_call(call);
     message.mutable_read_log()->mutable_id()->set_job(request.job());
     message.mutable_read_log()->mutable_id()->set_attempt(attempt);
     *message.mutable_read_log()->mutable_request() = request;
-    log_calls_[call] = {.node = node, .job = *id};
-    return orders_.Send(node, std::move(message));
+    passed_on_[call] = {.node = *node, .job = *id};
+    orders_.Send(*node, std::move(message));
   }
-  Refuse(
-      call, kInvalidArgument,
-      "job " + std::to_string(request.job()) + " has no worker " + std::to_string(request.rank()));
 }
 
-void LiveCalls::TakeLogChunk(const v1::LogChunk& chunk) {
-  const auto asked = log_calls_.find(chunk.call());
-  if (asked == log_calls_.end()) {
+std::optional<NodeId> LiveCalls::NodeOfRank(std::uint64_t call, JobId job, std::uint32_t attempt,
+                                            int wanted) {
+  const bool per_gpu = state_.jobs[job].has_worker_per_gpu();
+  int rank = 0;
+  for (const auto& [node, gpus] : state_.attempts[job].places[attempt - 1]) {
+    rank += per_gpu ? gpus : 1;
+    if (wanted < 0 || wanted >= rank) {
+      continue;
+    }
+    if (!state_.leases[node].connection) {
+      Refuse(
+          call, kUnavailable,
+          "node '" + state_.cluster.nodes[Index(node)].name + "', which has the worker, is away");
+      return std::nullopt;
+    }
+    return node;
+  }
+  Refuse(call, kInvalidArgument,
+         "job " + std::to_string(NumberOf(job)) + " has no worker " + std::to_string(wanted));
+  return std::nullopt;
+}
+
+std::optional<JobId> LiveCalls::TakeAwaited(std::uint64_t call, NodeId node) {
+  const auto found = passed_on_.find(call);
+  if (found == passed_on_.end() || found->second.node != node) {
+    return std::nullopt;
+  }
+  const JobId job = found->second.job;
+  passed_on_.erase(found);
+  return job;
+}
+
+void LiveCalls::TakeLogChunk(NodeId node, const v1::LogChunk& chunk) {
+  const std::optional<JobId> job = TakeAwaited(chunk.call(), node);
+  if (!job) {
     return;
   }
-  const JobId job = asked->second.job;
-  log_calls_.erase(asked);
   v1::ClientReply reply;
   if (chunk.has_error()) {  // as of an attempt that has never been started
     *reply.mutable_error() = chunk.error();
-    reply.mutable_error()->set_message(chunk.error().message() + "; " + StateAndReasonOf(job));
+    reply.mutable_error()->set_message(chunk.error().message() + "; " + StateAndReasonOf(*job));
   } else {
     *reply.mutable_logs() = chunk.reply();
   }
@@ -569,10 +599,10 @@ void LiveCalls::TakeLogChunk(const v1::LogChunk& chunk) {
 }
 
 void LiveCalls::DropNode(NodeId node) {
-  for (auto at = log_calls_.begin(); at != log_calls_.end();) {
+  for (auto at = passed_on_.begin(); at != passed_on_.end();) {
     if (at->second.node == node) {
-      Refuse(at->first, kUnavailable, "the node that has the log has gone away");
-      at = log_calls_.erase(at);
+      Refuse(at->first, kUnavailable, "the node that was asked has gone away");
+      at = passed_on_.erase(at);
     } else {
       ++at;
     }

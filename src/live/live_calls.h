@@ -41,7 +41,9 @@ class LiveCalls {
   void Refuse(std::uint64_t call, int code, std::string message);
   // There is a verdict on the job, or there will be none.
   void AnswerVerdict(JobId job);
-  void TakeLogChunk(const v1::LogChunk& chunk);
+  // What the agent of a node answers to a call that was passed on to it.
+  void TakeLogChunk(NodeId node, const v1::LogChunk& chunk);
+  void TakeAttachAnswer(NodeId node, const v1::AttachAnswer& answer);
   // The node's agent has gone: its answers will not come.
   void DropNode(NodeId node);
 
@@ -57,6 +59,8 @@ class LiveCalls {
   void TakeResize(std::uint64_t call, const v1::ClientRequest& from);
   void TakeDrain(std::uint64_t call, const v1::ClientRequest& from);
   void TakeLogs(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeSignal(std::uint64_t call, const v1::ClientRequest& from);
+  void TakeAttach(std::uint64_t call, const v1::ClientRequest& from);
   void TakeHold(std::uint64_t call, const v1::ClientRequest& from);
   void TakeRequeue(std::uint64_t call, const v1::ClientRequest& from);
   void TakeUpdate(std::uint64_t call, const v1::ClientRequest& from);
@@ -73,11 +77,21 @@ class LiveCalls {
   // The job, if it is there and the caller may do that to it; else the call is refused.
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, const v1::ClientRequest& from,
                                           std::uint64_t number, Touch touch);
+  // Where the worker of that rank is or was, if its node's agent is there; else the call is
+  // refused.
+  [[nodiscard]] std::optional<NodeId> NodeOfRank(std::uint64_t call, JobId job,
+                                                 std::uint32_t attempt, int rank);
+  // None: the attempt has no worker on a node of that name.
+  [[nodiscard]] std::optional<int> FirstRankOn(JobId job, std::uint32_t attempt,
+                                               const std::string& name) const;
+  // The job of a call that was passed on to the node, whose answer has come; none: it was not.
+  [[nodiscard]] std::optional<JobId> TakeAwaited(std::uint64_t call, NodeId node);
   // To change one that has not ended.
   [[nodiscard]] std::optional<JobId> FindLive(std::uint64_t call, const v1::ClientRequest& from,
                                               std::uint64_t number, std::string_view to);
   // Who makes a change, for the journal; the note's text comes behind that.
   void NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note);
+  [[nodiscard]] bool MayCountAnew(std::uint64_t call, JobId job, const v1::JobRequest& wanted);
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
 
@@ -91,11 +105,11 @@ class LiveCalls {
   std::size_t known_jobs_ = 0;  // those of earlier batches
   Answers answers_;
   std::map<JobId, std::vector<std::uint64_t>> verdict_calls_;
-  struct LogCall {
+  struct PassedOn {
     NodeId node{};
     JobId job{};
   };
-  std::map<std::uint64_t, LogCall> log_calls_;
+  std::map<std::uint64_t, PassedOn> passed_on_;  // calls that agents are to answer
 };
 
 }  // namespace trainyard::live

@@ -17,6 +17,8 @@
 
 namespace trainyard::live {
 
+struct Notice;  // notices/notices.h
+
 // How running jobs are measured, in real time.
 struct MeasureRules {
   // The time over which iterations are counted first; each window is twice as long as the one
@@ -51,6 +53,14 @@ struct LiveOptions {
   // Signs that the attempt may run on the node as its owner (launcher/credential.h). Empty text:
   // there is no such user. May be empty.
   std::function<std::string(const v1::StartAttempt& start, const std::string& node)> credential{};
+  // The same for what somebody starts beside the job's workers.
+  std::function<std::string(const v1::AttachOrder& order, const v1::Caller& owner,
+                            const std::string& node)>
+      attach_credential{};
+  // Told what users have asked to be told, once it is in the journal, and again by a controller
+  // that goes through its journal. May be empty.
+  std::function<void(const Notice& notice)> notice{};
+  bool takes_notices = false;  // they go somewhere
 
   // A real time in the engine's.
   [[nodiscard]] Duration Scaled(Duration real) const {

@@ -42,6 +42,7 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::
       output_(output),
       state_(std::move(options), cluster),
       statuses_(state_, engine_),
+      notices_(state_, statuses_),
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
       judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
@@ -151,6 +152,7 @@ void LiveWorld::Add(model::Event event) {
 
 void LiveWorld::Note(const model::Event& event) {
   fresh_ = false;
+  notices_.Note(event);
   if (SpeaksOfNode(event.kind)) {
     state_.leases.Note(event);
   } else if (SpeaksOfJob(event.kind)) {
@@ -223,6 +225,7 @@ void LiveWorld::Conclude() {
 // ---------------------------------------------------------------------------------------- actions
 
 void LiveWorld::Note(const model::Action& action) {
+  notices_.Note(action);
   switch (action.kind) {
     case model::ActionKind::kAdmit:
       return calls_.AnswerVerdict(action.job);
@@ -379,6 +382,7 @@ Status LiveWorld::Perform(TimePoint now, std::span<const model::Action> actions)
   for (const model::Action& action : actions) {
     Note(action);
   }
+  notices_.Tell();
   Answer();
   return {};
 }
@@ -389,6 +393,7 @@ void LiveWorld::Release() {
   for (const model::Action& action : withheld->actions) {
     Note(action);
   }
+  notices_.Tell();
   state_.now = now;
   calls_.GiveBack(std::move(withheld->answers));
   Answer();
@@ -481,6 +486,7 @@ void LiveWorld::Restore(std::span<const model::Action> actions) {
   for (const model::Action& action : actions) {
     Note(action);
   }
+  notices_.Tell();
 }
 
 void LiveWorld::Restored(TimePoint now) {

@@ -30,6 +30,7 @@
 #include "live/live_state.h"
 #include "live/live_statuses.h"
 #include "live/measured/meter.h"
+#include "live/notices/notices.h"
 #include "live/orders.h"
 #include "model/rules.h"
 #include "profile/throughput_table.h"
@@ -158,6 +159,7 @@ class LiveWorld final : public engine::World {
   LiveOutput& output_;
   LiveState state_;
   LiveStatuses statuses_;
+  Notices notices_;
   Orders orders_;
   LiveCalls calls_;
   FailureJudge judge_;

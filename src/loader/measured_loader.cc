@@ -46,6 +46,7 @@ double SecondsOf(const LoaderCoefficients& loader, double workers) {
 // By how much the measured points lie above the curve: the median.
 double ScaleOf(const LoaderCoefficients& stated, const std::vector<MeasuredPoint>& points) {
   std::vector<double> ratios;
+  ratios.reserve(points.size());
   for (const MeasuredPoint& point : points) {
     ratios.push_back(point.seconds / SecondsOf(stated, point.workers));
   }

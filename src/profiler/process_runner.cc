@@ -31,6 +31,9 @@ using v1::AttemptReport;
 constexpr Duration kGrace = std::chrono::seconds(30);
 constexpr Duration kShortGrace = std::chrono::seconds(3);
 constexpr int kKilled = 128 + SIGKILL;
+// A script that has ended may not have told of its last iterations: one, or this part of those that
+// are measured.
+constexpr double kMayLack = 0.1;
 // A script does not outlive this program by more.
 constexpr Duration kLease = std::chrono::seconds(8);
 
@@ -51,6 +54,9 @@ class Observation {
       : trial_(trial), done_before_(iterations_done), pace_(trial.burst) {}
 
   void Note(const AttemptReport& report, Clock::time_point now) {
+    if (exited_) {
+      return;  // an older one
+    }
     if (const double done = report.iterations() - done_before_;
         report.progress_s() > 0 && done >= trial_.warmup) {
       pace_.Note(done, report.progress_s());
@@ -60,9 +66,11 @@ class Observation {
       exited_ = now;
     }
   }
-  [[nodiscard]] bool measured() const {
-    return last_.iterations() - done_before_ >= trial_.warmup + trial_.iterations;
+  // So many iterations are still to come.
+  [[nodiscard]] double lacks() const {
+    return trial_.warmup + trial_.iterations - (last_.iterations() - done_before_);
   }
+  [[nodiscard]] bool measured() const { return lacks() <= 0; }
   [[nodiscard]] bool exited() const { return exited_.has_value(); }
   [[nodiscard]] const AttemptReport& last() const { return last_; }
   void Notified(Clock::time_point now) { notice_ = now; }
@@ -286,7 +294,7 @@ class ProcessRunner final : public TrialRunner {
                          LastWords(last.id()));
     }
     if (const double did = last.iterations() - observed.done_before();
-        did > 0 && !observed.measured()) {
+        did > 0 && !observed.notified() && observed.lacks() > std::max(1.0, kMayLack * trial.iterations)) {
       return fmt::format(
           "ends early: it did {:g} of {:g} iterations; expected one that trains for as many{}", did,
           trial.warmup + trial.iterations, LastWords(last.id()));

@@ -301,6 +301,11 @@ class Stream final : public AgentStream {
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
         status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
       Refused(status.error_message());
+    } else if (status.error_message().find("certificate verify failed") != std::string::npos) {
+      Refused(
+          "its certificate is of another authority than the one that this node has joined; "
+          "expected "
+          "--join-token-file with the file of a new 'trainyard node token'");
     }
     return heard;
   }

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -94,6 +95,22 @@ io::Descriptor ListenAt(const addrinfo& at, int port) {
   return socket;
 }
 
+std::string_view BytesOf(const sockaddr_storage& address) {
+  const auto& four = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return address.ss_family == AF_INET
+             ? std::string_view(reinterpret_cast<const char*>(&four), sizeof four)
+             : std::string_view(reinterpret_cast<const char*>(&six), sizeof six);
+}
+
+// Whether the peer comes from the address at which it is taken, as processes of this machine do.
+bool IsOwn(int connection, const sockaddr_storage& peer) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  return getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+         own.ss_family == peer.ss_family && BytesOf(own) == BytesOf(peer);
+}
+
 int PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -107,8 +124,8 @@ int WithinDescriptors(int connections) {
   constexpr rlim_t kLeast = 16;
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  return static_cast<int>(std::min<rlim_t>(static_cast<rlim_t>(connections),
-                                           std::max(kLeast, limit.rlim_cur / kPart)));
+  return static_cast<int>(
+      std::min<rlim_t>(static_cast<rlim_t>(connections), std::max(kLeast, limit.rlim_cur / kPart)));
 }
 
 class OpenListener final : public Listener {
@@ -189,7 +206,7 @@ class OpenListener final : public Listener {
       }
       return;
     }
-    std::optional<std::string> peer = PeerOf(address);
+    std::optional<std::string> peer = IsOwn(come.get(), address) ? std::nullopt : PeerOf(address);
     if (!peer && limits_.on_loopback) {
       peer = "loopback";
     }

@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -121,6 +123,38 @@ TEST(Listener, TheMachineItselfHasNoLimit) {
   const io::Descriptor first = desk.Connect();
   const io::Descriptor second = desk.Connect();
   desk.AwaitTaken(2);
+}
+
+// An address of the machine that others reach, if it has one.
+in_addr OwnAddress() {
+  in_addr found{.s_addr = htonl(INADDR_LOOPBACK)};
+  ifaddrs* first = nullptr;
+  EXPECT_EQ(getifaddrs(&first), 0);
+  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET &&
+        (at->ifa_flags & IFF_LOOPBACK) == 0 && (at->ifa_flags & IFF_UP) != 0) {
+      found = reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr;
+    }
+  }
+  freeifaddrs(first);
+  return found;
+}
+
+TEST(Listener, TheMachineItselfHasNoLimitAtItsOtherAddressesEither) {
+  const in_addr own = OwnAddress();
+  Desk desk({.open = 1, .opens = {.per_s = 1e-6, .burst = 1}}, inet_ntoa(own) + std::string(":0"));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(desk.listener().port()));
+  address.sin_addr = own;
+  std::vector<io::Descriptor> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(
+        connect(clients.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+        0);
+  }
+  desk.AwaitTaken(3);
 }
 
 TEST(Listener, ANameListensAtAllItsAddressesOnOnePort) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -304,6 +305,28 @@ TEST_F(TlsTest, ACertificateThatTheBookDoesNotKnowIsNone) {
                               .life_s = 3600}),
                    "n0"),
             grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(TlsTest, AnAgentSaysThatTheAuthorityIsAnotherOne) {
+  Start();
+  Joined("n0");
+  server_.reset();
+  authority_ = Open(folder_.path() + "/another");
+  Start();
+  std::promise<std::string> why;
+  std::atomic<bool> told = false;
+  const auto stream = AttachAgent(address(),
+                                  {.on_connected = [] {},
+                                   .on_message = [](const v1::ControllerMessage& /*message*/) {},
+                                   .on_disconnected = [] {},
+                                   .on_refused =
+                                       [&](const std::string& text) {
+                                         if (!told.exchange(true)) {
+                                           why.set_value(text);
+                                         }
+                                       }},
+                                  {.identity_folder = folder_.path() + "/n0"});
+  EXPECT_EQ(why.get_future().get().find("its certificate is of another authority"), 0U);
 }
 
 TEST_F(TlsTest, NothingIsSaidToAPortWithoutItsSocket) {

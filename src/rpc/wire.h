@@ -33,7 +33,8 @@ inline constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 20;
 #define TRAINYARD_CLUSTER_CALLS(CALL)                                             \
   CALL(Submit, submit) CALL(Cancel, cancel) CALL(Resize, resize) CALL(Jobs, jobs) \
   CALL(Nodes, nodes) CALL(Drain, drain) CALL(Logs, logs) CALL(Hold, hold)         \
-  CALL(Requeue, requeue) CALL(Update, update) CALL(Profiles, profiles)
+  CALL(Requeue, requeue) CALL(Update, update) CALL(Profiles, profiles)            \
+  CALL(Signal, signal) CALL(Attach, attach)
 // clang-format on
 
 // gRPC's log goes to stderr, and repeats what errors say. Silent unless GRPC_VERBOSITY is set.

@@ -39,6 +39,10 @@ class Attempt {
   [[nodiscard]] std::vector<v1::StageTurn> TakeTurns() { return std::exchange(turns_taken_, {}); }
   virtual void Go(v1::Stage /*stage*/) {}
   [[nodiscard]] const v1::Turns& turns() const { return turns_; }
+  // Whether the order is on its way to processes that can be attached to; the answers.
+  [[nodiscard]] virtual bool Attach(const v1::AttachOrder& /*order*/) { return false; }
+  [[nodiscard]] std::vector<v1::AttachAnswer> TakeAnswers() { return std::exchange(answers_, {}); }
+  virtual void Signal(int /*signal*/) {}
   // The lease of the attempt is over. A supervisor finds that out by itself.
   virtual void LeaseOver(Clock::time_point /*now*/, Clock::time_point /*end*/) {}
   // The data set of which it uses the copy on this node; empty: none.
@@ -75,6 +79,7 @@ class Attempt {
     data_set_ = start.data_folder().empty() ? std::string() : start.data_set().name();
   }
   void Want(const v1::StageTurn& turn) { turns_taken_.push_back(turn); }
+  void Answer(v1::AttachAnswer answer) { answers_.push_back(std::move(answer)); }
   void SetCheckpoint(double iterations) {
     report_.set_iterations(iterations);
     report_.set_checkpointed_iterations(iterations);
@@ -87,6 +92,7 @@ class Attempt {
   v1::Turns turns_;
   std::string data_set_;
   std::vector<v1::StageTurn> turns_taken_;
+  std::vector<v1::AttachAnswer> answers_;
 };
 
 }  // namespace trainyard::supervisor

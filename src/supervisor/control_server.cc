@@ -32,6 +32,12 @@ void ControlServer::Tell(const v1::StageTurn& turn) {
   agents_.SendAll(Framed(message));
 }
 
+void ControlServer::Tell(const v1::AttachAnswer& answer) {
+  v1::AttemptReport message;
+  *message.mutable_attach() = answer;
+  agents_.SendAll(Framed(message));
+}
+
 std::vector<v1::SupervisorOrder> ControlServer::Serve() {
   std::vector<v1::SupervisorOrder> requests;
   agents_.Serve([this](Connection& agent) { agent.Send(report_); },

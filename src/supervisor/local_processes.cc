@@ -79,6 +79,9 @@ class LocalProcesses final : public Processes {
   void Forget(const v1::AttemptId& attempt) override;
   Result<v1::LogsReply> ReadLog(const v1::AttemptId& attempt, int rank,
                                 std::uint64_t offset) override;
+  bool Attach(const v1::AttachOrder& order) override;
+  std::vector<v1::AttachAnswer> TakeAnswers() override;
+  void Signal(const v1::AttemptId& attempt, int signal) override;
   std::vector<v1::AttemptReport> TakeReports() override;
 
  private:
@@ -113,6 +116,7 @@ class LocalProcesses final : public Processes {
   StageTurns turns_;
   std::map<AttemptKey, std::string> late_;  // why others no longer wait for them
   std::vector<v1::AttemptReport> reports_;
+  std::vector<v1::AttachAnswer> answers_;
   bool ending_ = false;
   Clock::time_point lease_end_ = Clock::time_point::max();
   Duration lease_grace_{0};
@@ -224,6 +228,21 @@ void LocalProcesses::Stop(const v1::AttemptId& attempt, Duration grace) {
 
 void LocalProcesses::Tune(const v1::TuneAttempt& tune) {
   Change(tune.id(), [&tune](Attempt& known) { known.Tune(Clock::now(), tune); });
+}
+
+bool LocalProcesses::Attach(const v1::AttachOrder& order) {
+  bool taken = false;
+  Change(order.id(), [&](Attempt& known) { taken = known.Attach(order); });
+  return taken;
+}
+
+std::vector<v1::AttachAnswer> LocalProcesses::TakeAnswers() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(answers_, {});
+}
+
+void LocalProcesses::Signal(const v1::AttemptId& attempt, int signal) {
+  Change(attempt, [signal](Attempt& known) { known.Signal(signal); });
 }
 
 // Nothing where the attempt is not known.
@@ -338,7 +357,7 @@ void LocalProcesses::Loop() {
   }
 }
 
-// Whether there are new reports.
+// Whether there are new reports or answers.
 bool LocalProcesses::Advance() {
   const std::lock_guard lock(mutex_);
   bool any = false;
@@ -349,6 +368,10 @@ bool LocalProcesses::Advance() {
       attempt->LeaseOver(now, now + lease_grace_);
     }
     TakeTurns(key, *attempt, now);
+    for (v1::AttachAnswer& answer : attempt->TakeAnswers()) {
+      answers_.push_back(std::move(answer));
+      any = true;
+    }
     for (v1::AttemptReport& report : attempt->TakeUntold()) {
       BlameDevices(report);
       AddTurns(key, report);

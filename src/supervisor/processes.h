@@ -57,6 +57,13 @@ class Processes {
   // Logs can be read of attempts that are forgotten, too.
   [[nodiscard]] virtual Result<v1::LogsReply> ReadLog(const v1::AttemptId& attempt, int rank,
                                                       std::uint64_t offset) = 0;
+  // A call of a session of the attempt (v1::AttachRequest). False: the attempt has no processes
+  // that one could attach to, or its supervisor cannot be reached just now; no answer will come.
+  [[nodiscard]] virtual bool Attach(const v1::AttachOrder& /*order*/) { return false; }
+  // Answers to them that have come since the last call.
+  [[nodiscard]] virtual std::vector<v1::AttachAnswer> TakeAnswers() { return {}; }
+  // All workers of the attempt on this node get the signal. Nothing where it is not known.
+  virtual void Signal(const v1::AttemptId& /*attempt*/, int /*signal*/) {}
   // Reports that have come since the last call: each change of state, and progress at most once a
   // second for each attempt.
   [[nodiscard]] virtual std::vector<v1::AttemptReport> TakeReports() = 0;

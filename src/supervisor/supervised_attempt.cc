@@ -206,7 +206,11 @@ void SupervisedAttempt::TakeReports(Clock::time_point now) {
     if (taken == Taken::kNone) {
       break;
     }
-    if (report.has_turn()) {
+    if (report.has_attach()) {
+      if (calls_.erase(report.attach().call()) > 0) {
+        Answer(std::move(*report.mutable_attach()));
+      }
+    } else if (report.has_turn()) {
       Want(report.turn());
     } else if (KeyOf(report.id()) == KeyOf(folder().id()) &&
                report.state() != v1::AttemptReport::EXITED) {
@@ -215,8 +219,7 @@ void SupervisedAttempt::TakeReports(Clock::time_point now) {
     }
   }
   if (!open) {
-    supervisor_.reset();
-    LeaveTurns();
+    LoseSupervisor();
     Look(now);
   }
 }
@@ -236,9 +239,43 @@ void SupervisedAttempt::Go(v1::Stage stage) {
   }
 }
 
-void SupervisedAttempt::Lose(Clock::time_point retry) {
-  LeaveTurns();
+// What it was asked for it will not answer.
+void SupervisedAttempt::LoseSupervisor() {
   supervisor_.reset();
+  LeaveTurns();
+  for (const auto& [call, epoch] : std::exchange(calls_, {})) {
+    constexpr int kUnavailable = 14;
+    v1::AttachAnswer answer;
+    answer.set_call(call);
+    answer.set_epoch(epoch);
+    answer.mutable_error()->set_code(kUnavailable);
+    answer.mutable_error()->set_message("the attempt's supervisor is gone");
+    Answer(std::move(answer));
+  }
+}
+
+bool SupervisedAttempt::Attach(const v1::AttachOrder& order) {
+  constexpr std::size_t kMostCalls = 1024;
+  if (!supervisor_.has_value() || calls_.size() >= kMostCalls) {
+    return false;
+  }
+  calls_[order.call()] = order.epoch();
+  v1::SupervisorOrder message;
+  *message.mutable_attach() = order;
+  supervisor_->Send(Framed(message));
+  return true;
+}
+
+void SupervisedAttempt::Signal(int signal) {
+  if (supervisor_.has_value()) {
+    v1::SupervisorOrder order;
+    order.set_signal(signal);
+    supervisor_->Send(Framed(order));
+  }
+}
+
+void SupervisedAttempt::Lose(Clock::time_point retry) {
+  LoseSupervisor();
   phase_ = Phase::kConnecting;
   due_ = retry;
 }
@@ -300,8 +337,7 @@ Attempt::Clock::time_point SupervisedAttempt::PatienceEnd() const {
 void SupervisedAttempt::KillSupervisor() {
   stop_end_.reset();
   if (options_.launcher.there()) {
-    LeaveTurns();
-    supervisor_.reset();
+    LoseSupervisor();
     phase_ = Phase::kClearing;
     due_ = {};
     return;

@@ -2,6 +2,8 @@
 // The agent's view of an attempt that has a supervisor: started, connected to, lost and found.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +39,8 @@ class SupervisedAttempt final : public Attempt {
   void Stop(Clock::time_point now, Clock::time_point end) override;
   void Tune(Clock::time_point now, const v1::TuneAttempt& tune) override;
   void Go(v1::Stage stage) override;
+  bool Attach(const v1::AttachOrder& order) override;
+  void Signal(int signal) override;
 
  private:
   enum class Phase : unsigned char {
@@ -56,6 +60,7 @@ class SupervisedAttempt final : public Attempt {
   void TakeReports(Clock::time_point now);
   void Lose(Clock::time_point retry);
   void LeaveTurns();
+  void LoseSupervisor();
   void SendStop(Clock::time_point now);
   void SendTune();
   [[nodiscard]] Clock::time_point PatienceEnd() const;
@@ -78,6 +83,7 @@ class SupervisedAttempt final : public Attempt {
   Clock::time_point removal_end_;
   bool never_up_ = false;  // what was to become its supervisor has failed
   std::optional<Connection> supervisor_;
+  std::map<std::uint64_t, std::uint64_t> calls_;  // that it has not answered, with their epochs
   io::Descriptor lock_;
   Clock::time_point due_;
   Clock::duration pause_ = std::chrono::milliseconds(5);

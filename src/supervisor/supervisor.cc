@@ -26,9 +26,11 @@
 
 #include "base/try.h"
 #include "cgroup/group.h"
+#include "supervisor/attach/attachments.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job/job_server.h"
+#include "supervisor/launch/containers.h"
 #include "supervisor/launch/daemon_desk.h"
 #include "supervisor/launch/last_line.h"
 #include "supervisor/launch/launch_check.h"
@@ -77,10 +79,12 @@ struct Prepared {
   io::Descriptor control_socket;
   io::Descriptor job_socket;
   mode_t worker_mask = 0;
+  std::string key;  // of the controller; empty: no launcher has started this
 };
 
 // None: the attempt is over already.
-Result<std::optional<Prepared>> Prepare(AttemptFolder folder, const std::string& launch) {
+Result<std::optional<Prepared>> Prepare(AttemptFolder folder, const std::string& launch,
+                                        const std::string& key) {
   std::optional<io::Descriptor> lock = folder.TryLock();
   if (!lock.has_value()) {
     return Failed(folder.path() + ": another process has its lock, or it is gone");
@@ -110,7 +114,8 @@ Result<std::optional<Prepared>> Prepare(AttemptFolder folder, const std::string&
                                 .opened_folder = std::move(opened),
                                 .control_socket = std::move(control),
                                 .job_socket = std::move(job),
-                                .worker_mask = worker_mask});
+                                .worker_mask = worker_mask,
+                                .key = key});
 }
 
 // An agent that is there answers sooner (stage_turns.h).
@@ -152,7 +157,6 @@ class Supervisor {
   void Decide();
   void NoteIgnoredNotice();
   void KillRest();
-  void RemoveContainers() const;
   [[nodiscard]] bool WorkersRun() const;
 
   [[nodiscard]] v1::AttemptReport Report(v1::AttemptReport::State state) const;
@@ -172,6 +176,7 @@ class Supervisor {
   io::Descriptor signals_;
   std::string program_;                // this one's path
   std::optional<DaemonDesk> daemons_;  // until mpirun has all of its own
+  Attachments attachments_;
 
   std::vector<Worker> workers_;
   bool started_ = false;  // all of them
@@ -206,12 +211,17 @@ Supervisor::Supervisor(Prepared prepared)
       control_(std::move(prepared.control_socket)),
       job_server_(std::move(prepared.job_socket), start_.iterations_done(), start_.share()),
       worker_mask_(prepared.worker_mask),
+      attachments_(start_, folder_,
+                   {.key = std::move(prepared.key),
+                    .environment = [this](int rank) { return EnvironmentOf(rank); },
+                    .mask = worker_mask_}),
       limits_memory_(folder_.IsShared()) {
   sigset_t taken;
   sigemptyset(&taken);
   sigaddset(&taken, SIGCHLD);
   sigaddset(&taken, SIGTERM);
   sigprocmask(SIG_BLOCK, &taken, nullptr);
+  signal(SIGPIPE, SIG_IGN);
   signals_ = io::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   std::error_code error;
   program_ = std::filesystem::read_symlink("/proc/self/exe", error).string();
@@ -229,6 +239,9 @@ void Supervisor::Run() {
       Obey(order);
     }
     TakeTurns();
+    for (const v1::AttachAnswer& answer : attachments_.Serve(Clock::now())) {
+      control_.Tell(answer);
+    }
     ServeDaemons();
     CheckLease();
     CheckLogs();
@@ -245,9 +258,13 @@ void Supervisor::Run() {
   for (int round = 0; round < kRounds; ++round) {
     job_server_.Serve();
   }
+  for (const v1::AttachAnswer& answer : attachments_.Close(Clock::now())) {
+    control_.Tell(answer);
+  }
+  static_cast<void>(control_.Serve());
   next_log_look_ = {};
   CheckLogs();
-  RemoveContainers();
+  RemoveContainers(start_, folder_, EnvironmentOf(0));
   WriteLastReport();
 }
 
@@ -290,19 +307,35 @@ std::optional<StartFailure> Supervisor::PrepareMpi() {
   return std::nullopt;
 }
 
+// The others are a group of their own where the first has a terminal, and so a session.
 std::optional<StartFailure> Supervisor::StartProcess(int number) {
   const std::vector<std::string> environment = EnvironmentOf(number);
-  const std::variant<pid_t, StartFailure> worker =
-      StartWorker({.command = LaunchCommand(start_, number, folder_, program_, environment),
-                   .environment = environment,
-                   .working_directory = start_.launch().working_directory(),
-                   .log = folder_.PathOfLog(start_.first_rank() + number),
-                   .group = workers_.empty() ? 0 : workers_.front().pid,
-                   .mask = worker_mask_});
+  std::optional<SessionStreams> streams =
+      number == 0 ? attachments_.StreamsOfWorker() : std::nullopt;
+  const std::size_t leader =
+      number > 0 && getpgid(workers_.front().pid) == getsid(workers_.front().pid) ? 1 : 0;
+  WorkerCommand command{.command = LaunchCommand(start_, number, folder_, program_, environment),
+                        .environment = environment,
+                        .working_directory = start_.launch().working_directory(),
+                        .log = folder_.PathOfLog(start_.first_rank() + number),
+                        .group = workers_.size() <= leader ? 0 : workers_[leader].pid,
+                        .mask = worker_mask_};
+  if (streams) {
+    const int terminal = streams->terminal ? streams->their_input.get() : -1;
+    command.streams = {.input = streams->their_input.get(),
+                       .output = terminal,
+                       .errors = terminal,
+                       .own_session = streams->terminal,
+                       .terminal = streams->terminal};
+  }
+  const std::variant<pid_t, StartFailure> worker = StartWorker(command);
   if (const auto* failed = std::get_if<StartFailure>(&worker); failed != nullptr) {
     return *failed;
   }
   workers_.push_back({.pid = std::get<pid_t>(worker)});
+  if (streams) {
+    attachments_.SetWorker(*std::move(streams), workers_.back().pid);
+  }
   return std::nullopt;
 }
 
@@ -327,7 +360,9 @@ void Supervisor::StartWorkers() {
     return;
   }
   started_ = true;
-  const std::optional<ProcessGroup> group = ProcessGroup::Of(workers_.front().pid);
+  const bool has_terminal = getsid(workers_.front().pid) != getsid(0);
+  const std::optional<ProcessGroup> group =
+      ProcessGroup::Of(has_terminal ? getpid() : workers_.front().pid);
   if (Status written = group ? folder_.WriteGroup(*group) : Status(); !written.ok()) {
     Complain(written.error().message);
   }
@@ -403,6 +438,9 @@ void Supervisor::ReapChildren() {
 }
 
 void Supervisor::NoteEnd(pid_t child, int exit_code) {
+  if (attachments_.NoteEnd(child, exit_code, Clock::now())) {
+    return;
+  }
   const auto worker = std::find_if(workers_.begin(), workers_.end(), [child](const Worker& w) {
     return w.pid == child || w.notice == child;
   });
@@ -477,6 +515,10 @@ void Supervisor::Obey(const v1::SupervisorOrder& order) {
     job_server_.Tune(order.tune().share());
   } else if (order.has_go()) {
     job_server_.Go();
+  } else if (order.has_attach()) {
+    attachments_.Take(order.attach(), Clock::now());
+  } else if (order.has_signal() && started_) {
+    SignalWorkers(order.signal());
   }
 }
 
@@ -545,13 +587,17 @@ void Supervisor::NotifyContainers() {
 // before the grace period is over.
 bool Supervisor::IsWorker(const Process& process) const {
   const pid_t first = workers_.front().pid;
+  if (attachments_.Has(process.session)) {
+    return false;
+  }
   switch (start_.launch().launcher()) {
     case v1::LaunchSpec::TORCHRUN:
       return process.pid != first;
     case v1::LaunchSpec::MPI:  // its workers have groups of their own
       return process.group != first;
-    default:
-      return process.group == first;
+    default:  // the first may have a session of its own, for its terminal
+      return process.group == first || process.session == first ||
+             (workers_.size() > 1 && process.group == workers_[1].pid);
   }
 }
 
@@ -576,28 +622,6 @@ void Supervisor::KillRest() {
   }
   next_kill_ = Clock::now() + kill_pause_;
   kill_pause_ = std::min(kill_pause_ * 2, kLongest);
-}
-
-// What was killed cannot have removed its container. Others are gone, and that is found out.
-void Supervisor::RemoveContainers() const {
-  constexpr std::chrono::seconds kLongest(20);
-  const std::vector<std::string> command = RemovalCommand(start_, folder_);
-  if (command.empty()) {
-    return;
-  }
-  const std::variant<pid_t, StartFailure> removal =
-      StartWorker({.command = command,
-                   .environment = EnvironmentOf(0),
-                   .log = folder_.PathOf("supervisor.log")});
-  const pid_t* const pid = std::get_if<pid_t>(&removal);
-  const Clock::time_point end = Clock::now() + kLongest;
-  while (pid != nullptr && waitpid(*pid, nullptr, WNOHANG) == 0) {
-    if (Clock::now() > end) {
-      Complain("podman does not remove the attempt's containers");
-      kill(*pid, SIGKILL);
-    }
-    std::this_thread::sleep_for(milliseconds(5));
-  }
 }
 
 // ---------------------------------------------------------------------------------------- reports
@@ -707,6 +731,9 @@ Clock::time_point Supervisor::NextDue() const {
   if (const auto since = job_server_.stages().waits_since(); since.has_value()) {
     due = std::min(due, *since + kTurnPatience);
   }
+  if (const auto attached = attachments_.NextDue(); attached.has_value()) {
+    due = std::min(due, *attached);
+  }
   return untold_ ? std::min(due, next_progress_) : due;
 }
 
@@ -714,6 +741,7 @@ void Supervisor::Wait() const {
   std::vector<pollfd> polls{{.fd = signals_.get(), .events = POLLIN}};
   job_server_.AddAwaited(polls);
   control_.AddAwaited(polls);
+  attachments_.AddAwaited(polls);
   if (daemons_.has_value()) {
     daemons_->AddAwaited(polls);
   }
@@ -739,7 +767,8 @@ bool RedirectOutput(const AttemptFolder& folder) {
 
 }  // namespace
 
-int RunSupervisor(const std::string& attempt_folder, const std::string& launch) {
+int RunSupervisor(const std::string& attempt_folder, const std::string& launch,
+                  const std::string& key) {
   close_range(STDERR_FILENO + 1, ~0U, 0);  // descriptors of the caller are not kept open
   Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
   if (!folder.ok()) {
@@ -749,7 +778,7 @@ int RunSupervisor(const std::string& attempt_folder, const std::string& launch) 
   if (!RedirectOutput(folder.value())) {
     return kFailed;
   }
-  Result<std::optional<Prepared>> prepared = Prepare(std::move(folder).value(), launch);
+  Result<std::optional<Prepared>> prepared = Prepare(std::move(folder).value(), launch, key);
   if (!prepared.ok()) {
     Complain(prepared.error().message);
     return kFailed;

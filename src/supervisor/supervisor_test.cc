@@ -521,6 +521,23 @@ TEST_F(SupervisorTest, ANoticeIsForTheWorkersOfALauncher) {
   EXPECT_EQ(Log(1).find("launcher"), std::string::npos) << Log(1);
 }
 
+// torchrun tells of the end in many lines of its own.
+TEST_F(SupervisorTest, OfALauncherThatFailsTheLastLineOfItsWorkersIsTold) {
+  const std::string python = scratch_.path() + "/bin/python3";
+  fs::create_directories(scratch_.path() + "/bin");
+  std::ofstream(python) << "#!/bin/sh\necho ValueError: bad shape\n"
+                           "echo ERROR:torch.distributed.elastic.multiprocessing.api:failed\n"
+                           "echo '======'\nexit 1\n";
+  fs::permissions(python, fs::perms::owner_all);
+  v1::StartAttempt start = Attempt(1, {"true"});
+  start.mutable_launch()->set_launcher(LaunchSpec::TORCHRUN);
+  auto* path = start.mutable_launch()->add_environment();
+  path->set_name("PATH");
+  path->set_value(scratch_.path() + "/bin:/usr/bin:/bin");
+  EXPECT_EQ(RunToEnd(start).message(),
+            "worker 0 ended with exit code 1: ValueError: bad shape (trainyard logs 1 --rank 0)");
+}
+
 TEST_F(SupervisorTest, OneWorkerOfANodeSeesAllItsGpus) {
   v1::StartAttempt start = Shell(1, "echo $RANK $LOCAL_WORLD_SIZE $CUDA_VISIBLE_DEVICES");
   start.add_gpus(3);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,12 +38,23 @@ void UseDefaultSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// Standard input, output and error; false: errno says why.
+bool TakeStreams(const WorkerCommand& worker, const io::Descriptor& log) {
+  const io::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const WorkerCommand::Streams& streams = worker.streams;
+  const auto or_else = [](int given, const io::Descriptor& other) {
+    return given >= 0 ? given : other.get();
+  };
+  return dup2(or_else(streams.input, nothing), STDIN_FILENO) >= 0 &&
+         dup2(or_else(streams.output, log), STDOUT_FILENO) >= 0 &&
+         dup2(or_else(streams.errors, log), STDERR_FILENO) >= 0 &&
+         (!streams.terminal || ioctl(STDIN_FILENO, TIOCSCTTY, 0) == 0);
+}
+
 // False: errno says why.
 bool PrepareChild(const WorkerCommand& worker, pid_t parent, const io::Descriptor& log) {
-  const io::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || setpgid(0, worker.group) != 0 ||
-      dup2(nothing.get(), STDIN_FILENO) < 0 || dup2(log.get(), STDOUT_FILENO) < 0 ||
-      dup2(log.get(), STDERR_FILENO) < 0) {
+  const bool has_group = worker.streams.own_session ? setsid() >= 0 : setpgid(0, worker.group) == 0;
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !has_group || !TakeStreams(worker, log)) {
     return false;
   }
   if (getppid() != parent) {  // it ended before its end could be told

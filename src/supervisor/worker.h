@@ -19,6 +19,14 @@ struct WorkerCommand {
   std::string log;                       // stdout and stderr are appended to it
   pid_t group = 0;                       // the process group to join; 0: a new one
   mode_t mask = 0;                       // of the files that it makes
+  // What it has in place of nothing to read and of the log; -1: those.
+  struct Streams {
+    int input = -1;
+    int output = -1;
+    int errors = -1;
+    bool own_session = false;  // and so a group of its own
+    bool terminal = false;     // the input is its controlling terminal
+  } streams{};
 };
 
 // As a shell tells it: 127 for a command that is not there, 126 for all else.

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 
+import attach_attacks
 from expectations import wait_until
 from launcher_attacks import Attack
 from stage import AGENT, ANNA, BEN, FOLDER, PATIENCE, Stage, free_port, run_as
@@ -205,4 +206,5 @@ def all_of(stage: Stage) -> list[Attack]:
         *([Attack("connections without end", ("connections",), lambda: connections(stage, own_address()),
                   logged="connected")] if own_address() else []),
         *anothers_up(stage),
+        *attach_attacks.all_of(stage, job),
     ]

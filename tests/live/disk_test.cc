@@ -91,7 +91,9 @@ TEST(DiskTest, OneFullDiskFailsNoneOfManyJobs) {
   EXPECT_THAT(node.reason(), HasSubstr("3 failures in a row, the last: "));
   EXPECT_THAT(node.reason(),
               HasSubstr(disk.mounted() ? "No space left on device" : "Not a directory"));
-  EXPECT_THAT(cluster.Ask({"nodes"}).out, HasSubstr("n0 is drained by the controller: 3 failures"));
+  const std::string nodes = cluster.Ask({"nodes"}).out;
+  EXPECT_THAT(nodes, HasSubstr("n0 is drained by the controller at "));
+  EXPECT_THAT(nodes, HasSubstr(": 3 failures in a row"));
 
   cluster.KillController();  // the next one knows
   cluster.StartController();
@@ -106,13 +108,13 @@ TEST(DiskTest, OneFullDiskFailsNoneOfManyJobs) {
   EXPECT_TRUE(cluster.AwaitState(whole, v1::COMPLETED));
 }
 
-TEST(DiskTest, AJobThatKillsItsSupervisorsIsFailedAfterFiveAttempts) {
+TEST(DiskTest, AJobThatKillsItsSupervisorsIsFailed) {
   LiveCluster cluster({.nodes = 2, .gpus = 1});
   cluster.Start();
   const int job = cluster.Submit({"--gpus", "1"}, {"/bin/sh", "-c", "kill -9 $PPID; sleep 60"});
   ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == v1::FAILED; }, 300));
-  EXPECT_EQ(cluster.StatusOf(job).attempt(), 5U);
-  EXPECT_THAT(cluster.StatusOf(job).reason(), HasSubstr("vanished in 5 attempts"));
+  EXPECT_EQ(cluster.StatusOf(job).attempt(), 4U) << "more than once on each of the two nodes";
+  EXPECT_THAT(cluster.StatusOf(job).reason(), HasSubstr("vanished in 4 attempts"));
   EXPECT_FALSE(cluster.NodeStatus(0).drained());
   EXPECT_FALSE(cluster.NodeStatus(1).drained());
 }

@@ -48,14 +48,55 @@ TEST_F(FirstHourTest, SrunShowsTheOutputAndTheExitCode) {
   EXPECT_NE(Ask({"run", "--gpus", "99", "--", "true"}).status, 0);
 }
 
-TEST_F(FirstHourTest, SrunCancelsItsJobOnCtrlC) {
-  Program run({"run", "--controller", cluster_.address(), "--gpus", "1", "--", "sh", "-c",
-               "echo ready; " + Until("never")},
+TEST_F(FirstHourTest, SrunCancelsAJobThatWaitsOnCtrlC) {
+  const int big = cluster_.Submit({"--gpus", "4"}, {"sh", "-c", Until("go")});
+  ASSERT_TRUE(cluster_.AwaitState(big, v1::RUNNING));
+  Program run({"run", "--controller", cluster_.address(), "--gpus", "1", "--", "true"},
               cluster_.Path("run.out"), cluster_.Path("run.err"));
-  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  ASSERT_TRUE(Eventually(
+      [&] { return ReadAll(cluster_.Path("run.err")).find("submitted") != std::string::npos; }));
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(seconds(120)), 128 + SIGINT);
-  EXPECT_EQ(cluster_.StateOf(1), v1::CANCELLED);
+  EXPECT_EQ(cluster_.StateOf(2), v1::CANCELLED);
+  Touch("go");
+}
+
+TEST_F(FirstHourTest, SbatchReadsTheLinesOfAScript) {
+  const std::string script = cluster_.Path("train.sh");
+  std::ofstream(script) << "#!/bin/sh\n#SBATCH --job-name=lines --gres=gpu:2\n#SBATCH -D "
+                        << cluster_.Path("") << "\n#SBATCH -o out-%j\necho $1 $TRAINYARD_GPUS\n";
+  EXPECT_EQ(Ask({"submit", script, "--name", "mine", "--", "hello"}).out, "job 1 submitted\n");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+  EXPECT_EQ(cluster_.StatusOf(1).request().name(), "mine") << "options override lines";
+  EXPECT_EQ(cluster_.StatusOf(1).request().gpus(), 2);
+  EXPECT_EQ(ReadAll(cluster_.Path("out-1")), "hello 0,1\n");
+  std::ofstream(script) << "#!/bin/sh\n#SBATCH --account=me\n";
+  const Answer refused = Ask({"submit", script});
+  EXPECT_EQ(refused.status, 3);
+  EXPECT_THAT(refused.err, HasSubstr("train.sh:2: '--account' has no meaning here; expected"));
+}
+
+TEST_F(FirstHourTest, UpdateChangesNameQueueAndGpusOfAJobThatWaits) {
+  const int big = cluster_.Submit({"--gpus", "4"}, {"sh", "-c", Until("go")});
+  ASSERT_TRUE(cluster_.AwaitState(big, v1::RUNNING));
+  const int job = cluster_.Submit({"--gpus", "3"}, {"sh", "-c", "echo $WORLD_SIZE"});
+  const std::string number = std::to_string(job);
+  EXPECT_EQ(
+      Ask({"update", "--set-name", "other", "--set-queue", "long", "--gpus", "2", number}).status,
+      0);
+  const v1::JobStatus status = cluster_.StatusOf(job);
+  EXPECT_EQ(status.request().name(), "other");
+  EXPECT_EQ(status.request().queue(), "long");
+  EXPECT_EQ(status.request().gpus(), 2);
+  EXPECT_THAT(Ask({"update", "--gpus", "9", number}).err, HasSubstr("the cluster has 4"));
+  EXPECT_THAT(Ask({"update", "--gpus", "2", std::to_string(big)}).err,
+              HasSubstr("resize --gpus 2 1"));
+  cluster_.KillController();
+  cluster_.StartController();
+  EXPECT_EQ(cluster_.StatusOf(job).request().gpus(), 2);
+  Touch("go");
+  EXPECT_TRUE(cluster_.AwaitState(job, v1::COMPLETED));
+  EXPECT_EQ(Ask({"logs", number}).out, "2\n");
 }
 
 TEST_F(FirstHourTest, SqueueAndScancelSelect) {

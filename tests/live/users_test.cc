@@ -128,6 +128,8 @@ TEST_F(UsersTest, EachSeesAndTouchesOwnJobsOnly) {
   ExpectRefused(As(bob_, {"cancel", "1"}), "may not change job 1");
   ExpectRefused(As(bob_, {"resize", "1", "--gpus", "2"}), "may not change job 1");
   ExpectRefused(As(bob_, {"logs", "1"}), "may not read the logs of job 1");
+  ExpectRefused(As(bob_, {"attach", "1", "--", "id"}), "may not attach to job 1");
+  ExpectRefused(As(bob_, {"signal", "-s", "USR1", "1"}), "may not change job 1");
   ExpectRefused(As(bob_, {"drain", "n0"}), "may not drain");
   EXPECT_THAT(cluster_.Log("controller"), HasSubstr("refused: " + bob_.name()));
   EXPECT_EQ(As(ann_, {"cancel", "1"}).status, 0);
@@ -151,6 +153,7 @@ TEST_F(UsersTest, OperatorsCancelAndDrainButDoNotReadLogs) {
   ASSERT_EQ(As(ann_, {"submit", "--gpus", "1", "--", "sleep", "600"}).status, 0);
   EXPECT_THAT(As(bob_, {"status"}).out, HasSubstr(ann_.name()));
   ExpectRefused(As(bob_, {"logs", "1"}), "may not read the logs of job 1");
+  ExpectRefused(As(bob_, {"attach", "1", "--", "id"}), "may not attach to job 1");
   EXPECT_EQ(As(bob_, {"cancel", "1"}).status, 0);
   EXPECT_EQ(As(bob_, {"drain", "n0"}).status, 0);
   EXPECT_TRUE(cluster_.NodeStatus(0).drained());

@@ -209,7 +209,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"store", {"base", "io"}},
       {"experiments",
        {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
-      {"supervisor", {"base", "io", "cgroup", "identity"}},
+      {"supervisor", {"base", "io", "cgroup", "identity", "launcher"}},
       {"live", kLive},
       {"rpc", {"base", "io", "identity"}},
       {"daemon", kAll},
@@ -279,10 +279,11 @@ TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
   const std::vector<Rule> rules{
       {"nlohmann/",
        std::regex("((src/(results|originals/results|cli|experiments|profiler)/.*|"
+                  "src/daemon/notices/.*|"
                   "src/trace/formats/(batsim|jsonl|philly)|(bench|tests/(golden|cli))/.*)\\.cc|"
                   "src/results/write/json_value.h)"),
        "src/results/write/json_value.h, .cc files of src/results, src/originals/results, src/cli, "
-       "src/experiments, src/profiler, bench, "
+       "src/experiments, src/profiler, src/daemon/notices, bench, "
        "tests/golden and tests/cli, and batsim.cc, jsonl.cc and philly.cc of src/trace/formats"},
       {"CLI/", std::regex("(src/cli|tests/(golden|faults|fuzz))/.*"),
        "src/cli, tests/golden, tests/faults and tests/fuzz"},

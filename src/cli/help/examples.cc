@@ -63,6 +63,8 @@ constexpr std::array kExamples{
     Example{"wait", "wait 12 13 && echo 'both have completed'"},
     Example{"status", "status --user ann --state running,waiting"},
     Example{"logs", "logs --follow --tail 20 12"},
+    Example{"attach", "attach 12 -- nvidia-smi"},
+    Example{"signal", "signal --signal USR1 12"},
     Example{"cancel", "cancel --user ann --state waiting"},
     Example{"hold", "hold 12"},
     Example{"release", "release 12"},

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/live/attach/client_attach.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_run.h"
@@ -556,6 +557,8 @@ void AddClientCommands(CLI::App& app, Command& chosen) {
   AddLogs(app, chosen);
   AddRun(app, chosen);
   AddWait(app, chosen);
+  AddAttach(app, chosen);
+  AddSignal(app, chosen);
   AddCancel(app, chosen);
   AddHold(app, chosen);
   AddRequeue(app, chosen);

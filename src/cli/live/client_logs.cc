@@ -66,6 +66,12 @@ class LogCopy {
     return offset_ == 0 ? ExplainNothing() : Status();
   }
 
+  // What there is now from there on.
+  Status CopyRest(std::uint64_t offset) {
+    offset_ = offset;
+    return CopyAttemptOnce();
+  }
+
   // Until the job, or the attempt that was asked for, has ended. A job that has ended in another
   // way than completed is an error.
   Status Follow() {
@@ -180,6 +186,9 @@ class LogCopy {
       const v1::LogsReply& part = reply.value().logs();
       RETURN_IF_ERROR(Keep(part.data()));
       done_ = part.finished();
+      if (done_ && !line_.empty()) {
+        RETURN_IF_ERROR(Print("\n"));
+      }
       if (tailing_ && (done_ || part.data().empty())) {
         RETURN_IF_ERROR(PrintTail());
       }
@@ -225,7 +234,20 @@ class LogCopy {
     return reply.jobs().jobs(0);
   }
 
-  static Status Print(const std::string& bytes) {
+  Status Print(const std::string& bytes) {
+    if (!options_.label) {
+      return Write(bytes);
+    }
+    line_ += bytes;
+    std::string lines;
+    for (std::size_t end = line_.find('\n'); end != std::string::npos; end = line_.find('\n')) {
+      lines += fmt::format("{}: {}", options_.rank, line_.substr(0, end + 1));
+      line_.erase(0, end + 1);
+    }
+    return Write(lines);
+  }
+
+  static Status Write(const std::string& bytes) {
     const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
     return written && std::fflush(stdout) == 0 ? Status() : Failed("stdout: cannot be written");
   }
@@ -239,6 +261,7 @@ class LogCopy {
   std::string tail_;
   bool done_ = false;  // with this attempt
   std::string why_it_waits_;
+  std::string line_;  // with a label: what has come of the next one
   std::optional<std::chrono::steady_clock::time_point> failing_since_;
 };
 
@@ -275,6 +298,11 @@ Status Logs(const LogsOptions& options) {
 Status FollowLogs(const LogsOptions& options, std::uint64_t job) {
   ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   return LogCopy(options, job, std::move(client)).Follow();
+}
+
+Status CopyLogFrom(const LogsOptions& options, std::uint64_t job, std::uint64_t offset) {
+  ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  return LogCopy(options, job, std::move(client)).CopyRest(offset);
 }
 
 void AddLogs(CLI::App& app, Command& chosen) {

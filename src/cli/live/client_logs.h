@@ -17,9 +17,14 @@ struct LogsOptions : ClusterOptions {
   int rank = 0;
   bool follow = false;
   std::uint64_t tail = 0;  // lines; 0: all
+  bool label = false;      // each line begins with the worker's rank
 };
 
 // Until the job has ended. A job that has ended in another way than completed is an error.
 [[nodiscard]] Status FollowLogs(const LogsOptions& options, std::uint64_t job);
+
+// What there is of that attempt from there on.
+[[nodiscard]] Status CopyLogFrom(const LogsOptions& options, std::uint64_t job,
+                                 std::uint64_t offset);
 
 }  // namespace trainyard::cli

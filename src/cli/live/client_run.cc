@@ -3,16 +3,18 @@
 #include "cli/live/client_run.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
@@ -23,6 +25,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/live/attach/client_attach.h"
+#include "cli/live/attach/session_input.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_logs.h"
@@ -135,67 +139,90 @@ Status Wait(const WaitOptions& options, Command& chosen) {
 
 // --------------------------------------------------------------------------------------------- run
 
-// While it lives SIGINT, SIGTERM and SIGHUP cancel the job: its workers get notice, and are killed
-// when their grace is over. A second one ends this program.
-class SignalsToJob {
- public:
-  // Threads that are started from now on leave the signals to this object.
-  SignalsToJob() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      sigaddset(&signals_, signal);
-    }
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  SignalsToJob(const SignalsToJob&) = delete;
-  SignalsToJob& operator=(const SignalsToJob&) = delete;
-  ~SignalsToJob() {
-    over_ = true;
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
-  void Watch(const ClusterOptions& options, std::uint64_t job) {
-    thread_ = std::thread([this, options, job] { Take(options, job); });
-  }
-  // The signal that has come; 0: none.
-  [[nodiscard]] int signal() const { return signal_; }
-
- private:
-  void Take(const ClusterOptions& options, std::uint64_t job) {
-    constexpr timespec kBreath{.tv_sec = 0, .tv_nsec = 50'000'000};
-    while (!over_) {
-      const int signal = sigtimedwait(&signals_, nullptr, &kBreath);
-      if (signal <= 0) {
-        continue;
-      }
-      if (signal_ != 0) {
-        Tell(fmt::format("job {} is left to itself", job));
-        _exit(128 + signal);
-      }
-      signal_ = signal;
-      Tell(fmt::format("job {} is cancelled; once more leaves it to itself", job));
-      v1::ClientRequest request;
-      request.mutable_cancel()->set_job(job);
-      if (const Result<v1::ClientReply> reply = CallTo(options, request); !reply.ok()) {
-        Tell(reply.error().message);
-      }
-    }
-  }
-
-  sigset_t signals_{};
-  sigset_t before_{};
-  std::atomic<bool> over_ = false;
-  std::atomic<int> signal_ = 0;
-  std::thread thread_;
-};
-
 struct RunOptions : JobOptionValues {
   int rank = 0;
   bool quiet = false;
+  bool terminal = false;
+  bool label = false;
 };
+
+// What comes of signals: they go to the job's workers once these run. A job that waits is
+// cancelled, and so is one by a second Ctrl-C within a second; another one leaves it to itself.
+class SignalsToJob {
+ public:
+  SignalsToJob(const ClusterOptions& options, std::uint64_t job) : options_(options), job_(job) {}
+
+  void Take(int signal) {
+    const auto now = std::chrono::steady_clock::now();
+    const bool again = signal == SIGINT && now - last_interrupt_ <= std::chrono::seconds(1);
+    last_interrupt_ = signal == SIGINT ? now : last_interrupt_;
+    if (cancelled_ != 0) {
+      Tell(fmt::format("job {} is left to itself", job_));
+      _exit(kSignalled + signal);
+    }
+    if (again || !Pass(signal)) {
+      Cancel(signal);
+    }
+  }
+  // The signal that has cancelled the job; 0: none.
+  [[nodiscard]] int cancelled() const { return cancelled_; }
+
+  static constexpr int kSignalled = 128;
+
+ private:
+  // False: there is nobody whom it could be passed on to.
+  bool Pass(int signal) const {
+    v1::ClientRequest request;
+    request.mutable_signal()->set_job(job_);
+    request.mutable_signal()->set_signal(signal);
+    if (!CallTo(options_, request).ok()) {
+      return false;
+    }
+    Tell(fmt::format("job {} has got {}{}", job_, SignalText(signal),
+                     signal == SIGINT ? "; once more within a second cancels it" : ""));
+    return true;
+  }
+
+  void Cancel(int signal) {
+    cancelled_ = signal;
+    Tell(fmt::format("job {} is cancelled; once more leaves it to itself", job_));
+    v1::ClientRequest request;
+    request.mutable_cancel()->set_job(job_);
+    if (const Result<v1::ClientReply> reply = CallTo(options_, request); !reply.ok()) {
+      Tell(reply.error().message);
+    }
+  }
+
+  const ClusterOptions& options_;
+  const std::uint64_t job_;
+  std::chrono::steady_clock::time_point last_interrupt_{};
+  std::atomic<int> cancelled_ = 0;
+};
+
+// Nothing is there to be read, or somebody may type who has not asked for a terminal.
+bool HasInput() {
+  struct stat status {};
+  struct stat nothing {};
+  return isatty(STDIN_FILENO) == 0 && fstat(STDIN_FILENO, &status) == 0 &&
+         (stat("/dev/null", &nothing) != 0 || status.st_rdev != nothing.st_rdev ||
+          !S_ISCHR(status.st_mode));
+}
+
+// Sets what the first worker gets to read, and the kind of its terminal.
+Status ChooseInput(RunOptions& options) {
+  if (!options.terminal) {
+    options.input = HasInput() ? v1::LaunchSpec::PIPE : v1::LaunchSpec::NOTHING;
+    return {};
+  }
+  if (options.rank != 0) {
+    return InvalidArgument("--pty shows worker 0, which has the terminal; expected no --rank");
+  }
+  options.input = v1::LaunchSpec::TERMINAL;
+  const char* const term = std::getenv("TERM");
+  options.settings.insert(options.settings.begin(),
+                          {"env", fmt::format("TERM={}", term == nullptr ? "xterm" : term)});
+  return {};
+}
 
 Result<v1::JobStatus> StatusNow(rpc::ClusterClient& client, std::uint64_t job) {
   ASSIGN_OR_RETURN(const v1::ClientReply reply,
@@ -206,38 +233,126 @@ Result<v1::JobStatus> StatusNow(rpc::ClusterClient& client, std::uint64_t job) {
   return reply.jobs().jobs(0);
 }
 
-Status Run(const RunOptions& options, Command& chosen) {
-  SignalsToJob signals;
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, chosen.rest, false, *client));
-  if (!submitted.status().request().array().empty()) {
-    Tell(fmt::format("job {} is an array; 'trainyard wait {}' waits for its tasks", submitted.job(),
-                     submitted.job()));
-    return {};
+// The terminal of worker 0, through all attempts of the job. What the session does not tell any
+// more is in the log, which has the same bytes.
+Status ShowTerminal(const RunOptions& options, std::uint64_t number, rpc::ClusterClient& client) {
+  constexpr milliseconds kBreath{100};
+  std::uint32_t shown = 0;
+  std::string why;
+  while (true) {
+    ASSIGN_OR_RETURN(const v1::JobStatus job, StatusNow(client, number));
+    if (job.attempt() > shown && job.state() != v1::STARTING) {
+      shown = job.attempt();
+      v1::AttachRequest target;
+      target.set_job(number);
+      target.set_attempt(shown);
+      SessionOutput output(client, std::move(target));
+      Status copied;
+      {
+        const RawTerminal raw;
+        copied = output.Copy();
+      }
+      LogsOptions logs;
+      logs.controller = options.controller;
+      logs.attempt = shown;
+      const Status rest = CopyLogFrom(logs, number, output.offset());
+      RETURN_IF_ERROR(copied.ok() ? rest : copied);
+      continue;
+    }
+    if (live::HasEnded(job.state())) {
+      return {};
+    }
+    if (job.state() == v1::WAITING && job.reason() != why) {
+      why = job.reason();
+      Tell(fmt::format("job {} is waiting: {}", number, Printable(why)));
+    }
+    std::this_thread::sleep_for(kBreath);
   }
-  signals.Watch(options, submitted.job());
-  if (!options.quiet) {
-    Tell(fmt::format("job {} submitted", submitted.job()));
+}
+
+// How many workers it has, or will have if its GPUs do not change.
+int WorkersOf(const v1::JobStatus& job) {
+  return job.request().launch().workers() == v1::LaunchSpec::PER_NODE
+             ? std::max(1, job.grants_size())
+             : job.request().gpus();
+}
+
+// The output of all workers, a line at a time, once the job has been granted its GPUs.
+Status ShowLabelled(const RunOptions& options, std::uint64_t number, rpc::ClusterClient& client) {
+  ASSIGN_OR_RETURN(v1::JobStatus job, StatusNow(client, number));
+  while (job.attempt() == 0 && !live::HasEnded(job.state())) {
+    std::this_thread::sleep_for(kPause);
+    ASSIGN_OR_RETURN(job, StatusNow(client, number));
   }
+  const int workers = WorkersOf(job);
+  std::vector<LogsOptions> logs(static_cast<std::size_t>(workers));
+  std::vector<std::thread> others;
+  for (int rank = 0; rank < workers; ++rank) {
+    LogsOptions& one = logs[static_cast<std::size_t>(rank)];
+    one.controller = options.controller;
+    one.rank = rank;
+    one.all = true;
+    one.follow = true;
+    one.label = true;
+    if (rank > 0) {  // what is to be said of the job worker 0's says
+      others.emplace_back([&one, number] { static_cast<void>(FollowLogs(one, number).ok()); });
+    }
+  }
+  const Status shown = FollowLogs(logs.front(), number);
+  for (std::thread& other : others) {
+    other.join();
+  }
+  return shown;
+}
+
+Status ShowLog(const RunOptions& options, std::uint64_t number) {
   LogsOptions logs;
   logs.controller = options.controller;
   logs.rank = options.rank;
   logs.all = true;
   logs.follow = true;
-  if (const Status followed = FollowLogs(logs, submitted.job()); !followed.ok()) {
-    Tell(followed.error().message);
+  return FollowLogs(logs, number);
+}
+
+Status Run(RunOptions options, Command& chosen) {
+  const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH});
+  RETURN_IF_ERROR(ChooseInput(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, chosen.rest, false, *client));
+  const std::uint64_t number = submitted.job();
+  if (!submitted.status().request().array().empty()) {
+    Tell(
+        fmt::format("job {} is an array; 'trainyard wait {}' waits for its tasks", number, number));
+    return {};
+  }
+  SignalsToJob signals(options, number);
+  v1::AttachRequest target;
+  target.set_job(number);
+  const SessionInput input(
+      options, target, blocked,
+      {.reads_input = options.input != v1::LaunchSpec::NOTHING,
+       .terminal = options.terminal,
+       .on_signal = [&signals](SessionInput& /*input*/, int signal) { signals.Take(signal); }});
+  if (!options.quiet) {
+    Tell(fmt::format("job {} submitted", number));
+  }
+  const Status shown = options.terminal ? ShowTerminal(options, number, *client)
+                       : options.label  ? ShowLabelled(options, number, *client)
+                                        : ShowLog(options, number);
+  if (!shown.ok()) {
+    Tell(shown.error().message);
   }
   // Its log may be gone with its node: what counts is the job's end.
-  ASSIGN_OR_RETURN(v1::JobStatus job, StatusNow(*client, submitted.job()));
+  ASSIGN_OR_RETURN(v1::JobStatus job, StatusNow(*client, number));
   while (!live::HasEnded(job.state())) {
     std::this_thread::sleep_for(kPause);
-    ASSIGN_OR_RETURN(job, StatusNow(*client, submitted.job()));
+    ASSIGN_OR_RETURN(job, StatusNow(*client, number));
   }
   if (options.json) {
     PrintJson(job);
   }
-  chosen.exit_status = job.state() == v1::CANCELLED && signals.signal() != 0
-                           ? 128 + signals.signal()
+  chosen.exit_status = job.state() == v1::CANCELLED && signals.cancelled() != 0
+                           ? SignalsToJob::kSignalled + signals.cancelled()
                            : ExitStatusOf(job);
   return {};
 }
@@ -268,7 +383,9 @@ void AddRun(CLI::App& app, Command& chosen) {
       app.add_subcommand("run", "submit a job, show what it writes and wait for its end");
   command->footer(
       "The command follows the options: trainyard run --gpus 2 -- PROGRAM [ARGUMENT...]\n"
-      "Ctrl-C, SIGTERM and SIGHUP cancel the job; once more leaves it to itself. The exit status "
+      "Its first worker reads what this command reads, from a file or a pipe; with --pty it has a\n"
+      "terminal. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go to the workers; a second Ctrl-C\n"
+      "within a second cancels the job, and so does any of them while it waits. The exit status "
       "is\n"
       "the job's exit code, 128 + the signal that has cancelled it, or 1.\n");
   AddClusterOptions(*command, *options);
@@ -276,6 +393,12 @@ void AddRun(CLI::App& app, Command& chosen) {
   command->add_option("--rank", options->rank, "worker whose output is shown")
       ->check(NonNegative())
       ->capture_default_str();
+  command->add_flag("--pty", options->terminal,
+                    "worker 0 has a terminal, which is shown and typed into here");
+  command
+      ->add_flag("--label", options->label,
+                 "the output of all workers; each line begins with the worker's number")
+      ->excludes("--pty", "--rank");
   command->add_flag("--quiet", options->quiet, "do not tell the number of the job");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return Run(*options, chosen); }; });

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/live/batch_script.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_submit.h"
@@ -96,10 +97,22 @@ Status CompleteJob(const JobOptionValues& options, const std::vector<std::string
 Result<v1::JobRequest> RequestedJob(const JobOptionValues& options,
                                     const std::vector<std::string>& words) {
   v1::JobRequest job;
+  if (!options.script.empty()) {
+    if (!IsScript(options.script)) {
+      return InvalidArgument(fmt::format(
+          "'{0}' is no script that begins with #!; expected one, or -- before the job's "
+          "command: trainyard submit [OPTIONS] -- {0}",
+          options.script));
+    }
+    RETURN_IF_ERROR(ReadBatchScript(options.script, words, job));
+    RETURN_IF_ERROR(CompleteJob(options, {}, job));
+    return job;
+  }
   if (!options.file.empty()) {
     RETURN_IF_ERROR(ReadJobFile(options.file, job));
   }
   RETURN_IF_ERROR(CompleteJob(options, words, job));
+  job.mutable_launch()->set_input(options.input);
   return job;
 }
 
@@ -318,19 +331,26 @@ void AddSubmit(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("submit", "give the cluster a job");
   command->footer(
       "The command follows the options: trainyard submit --gpus 2 -- PROGRAM [ARGUMENT...]\n"
+      "A script with #SBATCH lines is submitted as it is: trainyard submit train.sh [-- "
+      "ARGUMENT...]\n"
       "With --workload it may have {arch}, {depth}, {model}, {batch}, {workers}, {batch_per_gpu},\n"
       "{workers_per_gpu}, {world_size}, {end_iter}, {end_epoch}, {iterations}, {output} and\n"
       "{app}: what the file says of each app, and torchloader's folder for its output. {{ and }}\n"
       "are braces.\n");
+  command->add_option(
+      "SCRIPT", options->script,
+      "script that begins with #!, with #SBATCH lines at its head; options override "
+      "them");
   AddClusterOptions(*command, *options);
   AddJobOptions(*command, *options);
+  command->get_option("--file")->excludes("SCRIPT");
   command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
   command
       ->add_option("--workload", options->workload,
                    "torchloader workload: its apps are submitted, each at its arrival time from "
                    "now; options override what it says")
       ->type_name("FILE.csv")
-      ->excludes("--file", "--wait");
+      ->excludes("--file", "--wait", "SCRIPT");
   command
       ->add_option("--cluster-xml", options->cluster_xml,
                    "torchloader's dl_cluster_config.xml: which nodes its workers are (default: the "

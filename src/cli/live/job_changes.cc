@@ -7,6 +7,8 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -90,7 +92,8 @@ constexpr Change kUpdate{
 Status Apply(const ChangeOptions& options, const Change& change) {
   if (change.put == PutUpdate && options.values.empty()) {
     return InvalidArgument(
-        "nothing is to be updated; expected --time, --begin, --dependency or --priority");
+        "nothing is to be updated; expected --time, --begin, --dependency, --priority, --set-name, "
+        "--set-queue or --gpus");
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs, SelectJobs(*client, options.selection, true));
@@ -155,16 +158,21 @@ void AddRequeue(CLI::App& app, Command& chosen) {
 
 void AddUpdate(CLI::App& app, Command& chosen) {
   const auto options =
-      Named("update", "give jobs another time limit, begin, dependency or priority");
+      Named("update",
+            "give jobs another time limit, begin, dependency, priority, name, queue or "
+            "number of GPUs");
   CLI::App* command = AddChange(app, chosen, kUpdate, options);
   for (const JobOption& option : JobOptions()) {
     const std::string key(option.key);
-    if (key != "time" && key != "begin" && key != "dependency" && key != "priority") {
+    constexpr std::array<std::string_view, 7> kKeys{"time", "begin", "dependency", "priority",
+                                                    "name", "queue", "gpus"};
+    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
       continue;
     }
+    const bool is_filter = key == "name" || key == "queue";  // these select jobs
     command
         ->add_option_function<std::string>(
-            OptionName(key),
+            is_filter ? "--set-" + key : OptionName(key),
             [options, key](const std::string& text) {
               v1::JobRequest checked;
               const Status status = text.empty() ? Status() : SetJobOption(key, text, checked);
@@ -173,7 +181,9 @@ void AddUpdate(CLI::App& app, Command& chosen) {
               }
               options->values.emplace_back(key, text);
             },
-            std::string(option.help) + "; empty: none")
+            std::string(option.help) + (key == "gpus"   ? "; of jobs that wait"
+                                        : key == "name" ? ""
+                                                        : "; empty: none"))
         ->type_name(std::string(option.type));
   }
 }

@@ -27,6 +27,7 @@
 #include "io/text_check.h"
 #include "io/toml.h"
 #include "live/job_request.h"
+#include "live/notices/notices.h"
 #include "model/job_fields.h"
 
 namespace trainyard::cli {
@@ -486,6 +487,23 @@ Status SetGrace(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
+// "end,fail", or a list of them.
+Status SetNotify(const Setting& setting, v1::JobRequest& job) {
+  const nlohmann::json items =
+      setting.value.is_array() ? setting.value : nlohmann::json::array({setting.value});
+  v1::LaunchSpec& launch = *job.mutable_launch();
+  launch.clear_notify();
+  for (const nlohmann::json& item : items) {
+    const std::string text = item.is_string() ? item.get<std::string>() : "";
+    for (const std::string_view event : base::Split(text, ",")) {
+      launch.add_notify(std::string(event));
+    }
+  }
+  return live::MistakeOfNotify(launch).empty()
+             ? Status()
+             : setting.Bad("begin, end, fail and preempt, with commas between several");
+}
+
 Status SetCommand(const Setting& setting, v1::JobRequest& job) {
   const nlohmann::json& words = setting.value;
   if (!words.is_array() || words.empty() ||
@@ -546,6 +564,9 @@ const std::vector<FileKey>& Keys() {
               SetContainerName},
              {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
              {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
+             {{"notify", "EVENT,...",
+               "tell of begin, end, fail and preempt, as the controller's operator has set up"},
+              SetNotify},
              {{"command", "", ""}, SetCommand},
          }) {
       keys.push_back(key);

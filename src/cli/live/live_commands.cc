@@ -225,6 +225,19 @@ void AddAccessOptions(CLI::App& command, daemon::ControllerOptions& options) {
       ->default_str("720");
 }
 
+// Where notices go is for the operator to say: what is run has the controller's rights.
+void AddNotifyOptions(CLI::App& command, daemon::ControllerOptions& options) {
+  command
+      .add_option("--notify-program", options.notify_program,
+                  "program that is run for each notice that jobs ask for by --notify, with JSON on "
+                  "its standard input")
+      ->type_name("PATH");
+  command
+      .add_option("--notify-url", options.notify_url,
+                  "http:// or https:// address to which each notice is sent, as a POST of JSON")
+      ->type_name("URL");
+}
+
 Status Apply(const Times& times, const std::vector<std::string>& plugins,
              daemon::ControllerOptions& options) {
   options.heartbeat = FromSeconds(times.heartbeat);
@@ -429,6 +442,7 @@ void AddController(CLI::App& app, Command& chosen) {
       ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
   AddAccessOptions(*command, controller->options);
+  AddNotifyOptions(*command, controller->options);
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
   command->callback([controller, &chosen] {
@@ -492,6 +506,7 @@ void AddUp(CLI::App& app, Command& chosen) {
       ->check(Address(rpc::CheckListenAddress))
       ->capture_default_str();
   AddDataOptions(*command, up->data);
+  AddNotifyOptions(*command, up->options);
   AddPolicyOptions(*command, up->options, up->times);
   command->callback(
       [up, &chosen] { chosen.run = [up, &chosen] { return RunUp(*up, chosen.plugins); }; });
@@ -501,6 +516,7 @@ void AddSupervise(CLI::App& app, Command& chosen) {
   struct Options {
     std::string folder;
     std::string launch;
+    std::string key;
     std::optional<int> log;
     bool clear = false;
   };
@@ -508,6 +524,7 @@ void AddSupervise(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("supervise", "stand by one attempt of a job")->group("");
   command->add_option("FOLDER", options->folder)->required();
   command->add_option("--launch", options->launch, "digest of what alone may run");
+  command->add_option("--key", options->key, "of the controller without whose word none attaches");
   command->add_option("--log", options->log, "hand out the open log of this rank, by stdin");
   command->add_flag("--clear", options->clear, "remove what the attempt has left");
   command->callback([options, &chosen] {
@@ -518,7 +535,7 @@ void AddSupervise(CLI::App& app, Command& chosen) {
       } else if (options->clear) {
         status = supervisor::ClearFolder(options->folder);
       } else {
-        status = supervisor::RunSupervisor(options->folder, options->launch);
+        status = supervisor::RunSupervisor(options->folder, options->launch, options->key);
       }
       return status == 0 ? Status() : Status(Failed("the supervisor has failed"));
     };

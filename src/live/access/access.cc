@@ -14,7 +14,7 @@ bool MayTouch(const v1::ClientRequest& request, const v1::JobRequest& job, Touch
     case v1::Caller::ADMIN:
       return true;
     case v1::Caller::OPERATOR:
-      if (touch != Touch::kRead) {
+      if (touch != Touch::kRead && touch != Touch::kEnter) {
         return true;
       }
       [[fallthrough]];

@@ -14,6 +14,7 @@ enum class Touch : unsigned char {
   kSee,     // that it is there, and how it stands
   kChange,  // cancel, resize
   kRead,    // what it has written
+  kEnter,   // run something beside it, as its user
 };
 
 // A caller who is not known may do everything: only a transport that asks nobody lets one in.

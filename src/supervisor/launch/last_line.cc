@@ -12,7 +12,7 @@ namespace trainyard::supervisor {
 namespace {
 
 constexpr std::size_t kMost = 200;
-constexpr std::streamoff kTail = 16 * 1024;
+constexpr std::streamoff kTail = std::streamoff{16} * 1024;
 
 // Where torchrun and mpirun begin to tell of the end.
 bool IsOfLauncher(std::string_view line) {

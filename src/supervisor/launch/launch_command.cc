@@ -143,6 +143,9 @@ Words InContainer(const v1::StartAttempt& start, int local_rank, const AttemptFo
                  "passthrough",
                  "--entrypoint",
                  ""};
+  if (launch.input() == v1::LaunchSpec::PIPE) {
+    words.push_back("--interactive");
+  }
   AddVolumes(start, folder, words);
   if (const std::string& workdir =
           container.workdir().empty() ? launch.working_directory() : container.workdir();
@@ -192,6 +195,18 @@ std::string Hostfile(const v1::StartAttempt& start) {
 std::vector<std::string> NoticeCommand(const v1::StartAttempt& start, int local_rank,
                                        const AttemptFolder& folder) {
   return {"podman", "kill", "--signal", "TERM", ContainerName(start, local_rank, folder)};
+}
+
+std::vector<std::string> ExecCommand(const v1::StartAttempt& start, int local_rank,
+                                     const AttemptFolder& folder,
+                                     const std::vector<std::string>& command, bool terminal) {
+  Words words = {"podman", "exec", "--interactive"};
+  if (terminal) {
+    words.push_back("--tty");
+  }
+  words.push_back(ContainerName(start, local_rank, folder));
+  Append(words, command);
+  return words;
 }
 
 std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,

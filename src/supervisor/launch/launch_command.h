@@ -34,6 +34,12 @@ inline constexpr const char* kHostPrefix = "node";
 [[nodiscard]] std::vector<std::string> NoticeCommand(const v1::StartAttempt& start, int local_rank,
                                                      const AttemptFolder& folder);
 
+// Runs the command in that worker's container. REQUIRES: the attempt has containers.
+[[nodiscard]] std::vector<std::string> ExecCommand(const v1::StartAttempt& start, int local_rank,
+                                                   const AttemptFolder& folder,
+                                                   const std::vector<std::string>& command,
+                                                   bool terminal);
+
 // Removes the containers of this node, dead or alive, and is content if there are none. Empty: the
 // attempt has no containers.
 [[nodiscard]] std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,

@@ -35,6 +35,10 @@ std::string LaunchDigest(const v1::LaunchSpec& launch) {
   add(launch.container().image());
   add(launch.container().workdir());
   add(launch.container().name());
+  if (launch.input() != v1::LaunchSpec::NOTHING) {
+    add("input");
+    add_count(launch.input());
+  }
   return digest.Hex();
 }
 

@@ -22,11 +22,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string NameOf(const v1::AttemptId& id) { return fmt::format("{}-{}", id.job(), id.attempt()); }
+std::string AttemptName(const v1::AttemptId& id) {
+  return fmt::format("{}-{}", id.job(), id.attempt());
+}
 
 std::vector<std::string> LimitWords(const char* call, const v1::AttemptId& id,
                                     const v1::NodeShare& share) {
-  return {call, NameOf(id), std::to_string(std::max<std::int64_t>(0, share.memory_mib())),
+  return {call, AttemptName(id), std::to_string(std::max<std::int64_t>(0, share.memory_mib())),
           std::to_string(std::max<std::int64_t>(0, share.milli_cpus()))};
 }
 
@@ -103,7 +105,7 @@ int LauncherCalls::BeginStart(const AttemptFolder& folder, const v1::StartAttemp
 }
 
 int LauncherCalls::BeginEnd(const AttemptFolder& folder, pid_t& pid) const {
-  return Spawn({program_, "end", NameOf(folder.id())}, environ, pid);
+  return Spawn({program_, "end", AttemptName(folder.id())}, environ, pid);
 }
 
 int LauncherCalls::BeginLimit(const AttemptFolder& folder, const v1::NodeShare& share,
@@ -121,7 +123,7 @@ io::Descriptor LauncherCalls::OpenLog(const v1::AttemptId& id, int rank) const {
   const io::Descriptor mine(ends[0]);
   const io::Descriptor theirs(ends[1]);
   pid_t pid = 0;
-  if (Spawn({program_, "log", NameOf(id), std::to_string(rank)}, environ, pid,
+  if (Spawn({program_, "log", AttemptName(id), std::to_string(rank)}, environ, pid,
             {.in = theirs.get()}) != 0 ||
       StatusOf(pid) != 0) {
     return {};
@@ -134,7 +136,7 @@ io::Descriptor LauncherCalls::OpenLog(const v1::AttemptId& id, int rank) const {
 
 void LauncherCalls::Clear(const AttemptFolder& folder) const {
   pid_t pid = 0;
-  if (Spawn({program_, "clear", NameOf(folder.id())}, environ, pid) == 0) {
+  if (Spawn({program_, "clear", AttemptName(folder.id())}, environ, pid) == 0) {
     StatusOf(pid);
   }
 }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/attach/client_attach.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/live/attach/session_input.h"
+#include "cli/live/client_calls.h"
+#include "cli/live/each_item.h"
+#include "cli/live/job_selection.h"
+#include "cli/numbers.h"
+
+namespace trainyard::cli {
+namespace {
+
+Status Write(std::FILE* to, const std::string& bytes) {
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), to) == bytes.size();
+  return written && std::fflush(to) == 0 ? Status() : Failed("stdout: cannot be written");
+}
+
+struct AttachOptions : ClusterOptions {
+  std::string job;
+  int rank = 0;
+  std::string node;
+  bool terminal = false;
+  bool pipes = false;
+};
+
+v1::AttachRequest OpeningCall(const AttachOptions& options, std::uint64_t job,
+                              const std::vector<std::string>& command) {
+  v1::AttachRequest call;
+  call.set_job(job);
+  call.set_rank(options.rank);
+  call.set_node(options.node);
+  call.set_session(NewSessionName());
+  call.set_opens(true);
+  call.mutable_command()->Assign(command.begin(), command.end());
+  const bool typed = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+  call.set_terminal(options.terminal || (!options.pipes && typed));
+  if (winsize size{}; call.terminal() && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
+    call.set_rows(size.ws_row);
+    call.set_columns(size.ws_col);
+  }
+  if (const char* const term = std::getenv("TERM"); term != nullptr && call.terminal()) {
+    call.set_term(term);
+  }
+  return call;
+}
+
+// Starts the command; the call comes back as the address of its session.
+Status Open(rpc::ClusterClient& client, v1::AttachRequest& call) {
+  v1::ClientRequest request;
+  *request.mutable_attach() = call;
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout, kPatience));
+  const v1::AttachReply& opened = reply.attach();
+  if (opened.gone()) {
+    return Failed(fmt::format("job {} has ended; expected a running job", call.job()));
+  }
+  v1::AttachRequest address;
+  address.set_job(call.job());
+  address.set_attempt(opened.attempt());
+  address.set_rank(opened.rank());
+  address.set_session(call.session());
+  call = std::move(address);
+  return {};
+}
+
+Status Attach(const AttachOptions& options, Command& chosen) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  const BlockedSignals signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH});
+  ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobNumbers(*client, {options.job}));
+  v1::AttachRequest call = OpeningCall(options, jobs.front(), chosen.rest);
+  const bool terminal = call.terminal();
+  RETURN_IF_ERROR(Open(*client, call));
+  SessionOutput output(*client, call);
+  {
+    const std::unique_ptr<RawTerminal> raw = terminal ? std::make_unique<RawTerminal>() : nullptr;
+    const SessionInput input(
+        options, call, signals,
+        {.terminal = terminal,
+         .on_signal = [](SessionInput& typed, int signal) { typed.Signal(signal); }});
+    RETURN_IF_ERROR(output.Copy());
+  }
+  if (!output.exit_code()) {
+    constexpr int kKilled = 137;
+    Tell(fmt::format("job {} has ended, or its attempt has, and the command with it", call.job()));
+    chosen.exit_status = kKilled;
+    return {};
+  }
+  chosen.exit_status = *output.exit_code();
+  return {};
+}
+
+struct SignalOptions : ClusterOptions {
+  JobSelection selection;
+  int signal = SIGTERM;
+};
+
+Status SendSignals(const SignalOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs, SelectJobs(*client, options.selection, true));
+  if (jobs.size() != options.selection.jobs.size()) {  // those that a filter stands for
+    std::erase_if(jobs, [](const v1::JobStatus& job) { return job.state() != v1::RUNNING; });
+  }
+  return ForEach(
+      *client, options.json, jobs,
+      [&](const v1::JobStatus& job) {
+        v1::ClientRequest request;
+        request.mutable_signal()->set_job(job.job());
+        request.mutable_signal()->set_signal(options.signal);
+        return request;
+      },
+      [&](const v1::ClientReply& reply) {
+        const v1::JobStatus& status = reply.signal().status();
+        if (!options.json) {
+          fmt::print("job {} has got {}\n", JobText(status), SignalText(options.signal));
+        }
+        return status;
+      });
+}
+
+}  // namespace
+
+Status SessionOutput::Take(const v1::AttachReply& reply) {
+  if (reply.offset() > target_.offset() && !reply.output().empty()) {
+    Tell(fmt::format("{} bytes of the output are gone", reply.offset() - target_.offset()));
+  }
+  RETURN_IF_ERROR(Write(stdout, reply.output()));
+  RETURN_IF_ERROR(Write(stderr, reply.error_output()));
+  target_.set_offset(reply.offset() + reply.output().size());
+  target_.set_error_offset(reply.error_offset() + reply.error_output().size());
+  if (reply.has_exit_code()) {
+    exit_code_ = reply.exit_code();
+  }
+  over_ = reply.gone() || exit_code_.has_value();
+  return {};
+}
+
+Status SessionOutput::Copy() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kGiveUp(60);
+  constexpr std::chrono::milliseconds kPause(200);
+  constexpr std::chrono::milliseconds kSpacing(25);
+  Clock::time_point reached = Clock::now();
+  Clock::time_point next = Clock::now();
+  target_.set_waits(true);
+  while (!over_) {
+    std::this_thread::sleep_until(next);  // the controller limits the calls of a user
+    next = Clock::now() + kSpacing;
+    v1::ClientRequest request;
+    *request.mutable_attach() = target_;
+    const Result<v1::ClientReply> reply = client_.Call(request, kTimeout, kPatience);
+    if (reply.ok()) {
+      reached = Clock::now();
+      RETURN_IF_ERROR(Take(reply.value().attach()));
+      continue;
+    }
+    if (Clock::now() - reached > kGiveUp) {
+      return reply.error();
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return {};
+}
+
+void AddAttach(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<AttachOptions>();
+  CLI::App* command =
+      app.add_subcommand("attach", "a shell, or a command, beside a worker of a running job");
+  command->footer(
+      "The command follows the options: trainyard attach JOB -- PROGRAM [ARGUMENT...]\n"
+      "It runs on the worker's node, as the job's user, with its environment, folder and GPUs, "
+      "and\n"
+      "ends with the job. The exit status is the command's; 137 if the job has ended first.\n");
+  command->add_option("JOB", options->job, "id of the job; ARRAY_INDEX is a task of an array")
+      ->required();
+  AddClusterOptions(*command, *options);
+  CLI::Option* const rank = command->add_option("--rank", options->rank, "worker");
+  rank->check(NonNegative())->capture_default_str();
+  command->add_option("--node", options->node, "the first worker on this node")->excludes(rank);
+  CLI::Option* const terminal =
+      command->add_flag("--pty", options->terminal,
+                        "with a terminal (default: where standard input and output are one)");
+  command->add_flag("--no-pty", options->pipes, "without")->excludes(terminal);
+  command->callback(
+      [options, &chosen] { chosen.run = [options, &chosen] { return Attach(*options, chosen); }; });
+}
+
+void AddSignal(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SignalOptions>();
+  CLI::App* command = app.add_subcommand("signal", "send a signal to all workers of running jobs");
+  command->add_option("JOB", options->selection.jobs,
+                      "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+  AddFilters(*command, options->selection);
+  AddClusterOptions(*command, *options);
+  command
+      ->add_option_function<std::string>(
+          "-s,--signal",
+          [options](const std::string& text) {
+            options->signal = SignalNamed(text);
+            if (options->signal == 0) {
+              throw CLI::ValidationError("--signal is '" + text +
+                                         "'; expected HUP, INT, QUIT, USR1, USR2, TERM or CONT");
+            }
+          },
+          "HUP, INT, QUIT, USR1, USR2, TERM or CONT")
+      ->type_name("NAME")
+      ->required();
+  command->callback(
+      [options, &chosen] { chosen.run = [options] { return SendSignals(*options); }; });
+}
+
+}  // namespace trainyard::cli

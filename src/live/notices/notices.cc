@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/notices/notices.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "live/job_request.h"
+
+namespace trainyard::live {
+
+std::string MistakeOfNotify(const v1::LaunchSpec& launch) {
+  constexpr std::array<std::string_view, 4> kEvents{kNotifyBegin, kNotifyEnd, kNotifyFail,
+                                                    kNotifyPreempt};
+  for (const std::string& event : launch.notify()) {
+    if (std::find(kEvents.begin(), kEvents.end(), event) == kEvents.end()) {
+      return "--notify has '" + event + "'; expected begin, end, fail and preempt, with commas";
+    }
+  }
+  return {};
+}
+
+void Notices::Note(const model::Event& event) {
+  if (event.kind == model::EventKind::kEnded || event.kind == model::EventKind::kFailed ||
+      event.kind == model::EventKind::kCancel) {
+    ended_.insert(event.job);
+  }
+}
+
+void Notices::Note(const model::Action& action) {
+  if (action.kind == model::ActionKind::kReject || action.kind == model::ActionKind::kRelease) {
+    ended_.insert(action.job);
+  } else if (action.kind == model::ActionKind::kLaunch ||
+             action.kind == model::ActionKind::kPreempt) {
+    begun_.push_back({.kind = action.kind, .job = action.job});
+  }
+}
+
+void Notices::Tell() {
+  const std::vector<model::Action> begun = std::exchange(begun_, {});
+  const std::set<JobId> ended = std::exchange(ended_, {});
+  if (!state_.options.notice) {
+    return;
+  }
+  for (const model::Action& action : begun) {
+    if (action.kind == model::ActionKind::kPreempt) {
+      Tell(action.job, kNotifyPreempt);
+    } else if (state_.attempts[action.job].last == 1) {
+      Tell(action.job, kNotifyBegin);
+    }
+  }
+  for (const JobId job : ended) {
+    TellEnd(job);
+  }
+}
+
+// Once, though both may be asked for.
+void Notices::TellEnd(JobId job) {
+  const v1::JobState state = statuses_.StateOf(job);
+  if (!HasEnded(state)) {
+    return;
+  }
+  const bool failed = state == v1::FAILED || state == v1::REJECTED;
+  Tell(job, failed && Wants(job, kNotifyFail) ? kNotifyFail : kNotifyEnd);
+}
+
+bool Notices::Wants(JobId job, const char* event) const {
+  const auto& wanted = state_.jobs[job].request->launch().notify();
+  return std::find(wanted.begin(), wanted.end(), event) != wanted.end();
+}
+
+void Notices::Tell(JobId job, const char* event) {
+  if (!Wants(job, event)) {
+    return;
+  }
+  const v1::JobRequest& request = *state_.jobs[job].request;
+  const v1::JobState state = statuses_.StateOf(job);
+  state_.options.notice({.job = NumberOf(job),
+                         .name = request.name(),
+                         .user = request.user(),
+                         .event = event,
+                         .at = state_.now,
+                         .time = state_.options.UnixSeconds(state_.now),
+                         .state = StateText(state),
+                         .reason = statuses_.ReasonOf(job, state)});
+}
+
+}  // namespace trainyard::live

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/attach/attachments.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <variant>
+
+#include "base/try.h"
+#include "identity/keys.h"
+#include "launcher/credential.h"
+#include "supervisor/attach/attach_digest.h"
+#include "supervisor/launch/launch_command.h"
+#include "supervisor/process_table.h"
+
+namespace trainyard::supervisor {
+namespace {
+
+constexpr std::size_t kMostCommands = 32;
+constexpr std::chrono::seconds kLastWords(5);  // from the hang-up to the kill
+
+// gRPC's codes.
+constexpr int kPermissionDenied = 7;
+constexpr int kResourceExhausted = 8;
+constexpr int kFailedPrecondition = 9;
+
+bool IsSessionName(const std::string& name) {
+  constexpr std::size_t kDigits = 32;
+  return name.size() == kDigits && std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+std::string ValueOf(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& variable : environment) {
+    if (variable.starts_with(name + "=")) {
+      return variable.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+// The controller has signed this very command for this very attempt, not long ago.
+Status CheckWord(const std::string& key, const v1::AttachOrder& order) {
+  ASSIGN_OR_RETURN(const std::string pem, AttemptFolder::ReadPlain(key));
+  ASSIGN_OR_RETURN(const std::string public_key, identity::PublicKeyOf(pem, key));
+  ASSIGN_OR_RETURN(const launcher::SignedCredential read,
+                   launcher::ReadCredential(order.credential()));
+  const launcher::Credential& credential = read.credential;
+  if (!identity::Verify(public_key, read.text, read.signature)) {
+    return Failed("the signature is not that of this cluster's controller");
+  }
+  if (credential.job != order.id().job() || credential.attempt != order.id().attempt() ||
+      credential.launch != AttachDigest(order.request())) {
+    return Failed("the controller has signed something else");
+  }
+  return credential.expires > time(nullptr) ? Status() : Failed("the credential has expired");
+}
+
+}  // namespace
+
+Attachments::Attachments(const v1::StartAttempt& start, const AttemptFolder& folder,
+                         Options options)
+    : start_(start), folder_(folder), options_(std::move(options)) {}
+
+std::optional<SessionStreams> Attachments::StreamsOfWorker() const {
+  const bool first = start_.node_rank() == 0;
+  switch (start_.launch().input()) {
+    case v1::LaunchSpec::PIPE:
+      return first ? SessionStreams::InputOnly() : std::nullopt;
+    case v1::LaunchSpec::TERMINAL:
+      return first ? SessionStreams::Terminal() : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+void Attachments::SetWorker(SessionStreams streams, pid_t pid) {
+  io::Descriptor log;
+  if (streams.terminal) {
+    log = io::Descriptor(open(folder_.PathOfLog(start_.first_rank()).c_str(),
+                              O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
+  }
+  worker_.emplace(std::move(streams), pid, std::move(log), Clock::now());
+}
+
+// ------------------------------------------------------------------------------------------- calls
+
+void Attachments::Refuse(const v1::AttachOrder& order, int code, const std::string& why) {
+  v1::AttachAnswer& answer = answers_.emplace_back();
+  answer.set_call(order.call());
+  answer.set_epoch(order.epoch());
+  answer.mutable_error()->set_code(code);
+  answer.mutable_error()->set_message(why);
+}
+
+void Attachments::Take(const v1::AttachOrder& order, Clock::time_point now) {
+  const v1::AttachRequest& request = order.request();
+  if (request.session().empty()) {
+    if (worker_) {
+      return worker_->Take(order, now);
+    }
+    return Refuse(order, kFailedPrecondition,
+                  fmt::format("job {} takes no input; expected one that was started by 'trainyard "
+                              "run'",
+                              start_.id().job()));
+  }
+  if (request.opens() && !commands_.contains(request.session())) {
+    Open(order, now);
+  }
+  if (const auto found = commands_.find(request.session()); found != commands_.end()) {
+    return found->second.session.Take(order, now);
+  }
+  if (!request.opens()) {
+    v1::AttachAnswer& answer = answers_.emplace_back();
+    answer.set_call(order.call());
+    answer.set_epoch(order.epoch());
+    answer.mutable_reply()->set_gone(true);
+  }
+}
+
+Status Attachments::WhyNot(const v1::AttachOrder& order) const {
+  const std::string& name = order.request().session();
+  if (!IsSessionName(name)) {
+    return Failed("the session has no proper name; expected 32 hex digits");
+  }
+  if (std::find(over_.begin(), over_.end(), name) != over_.end()) {
+    return Failed("the session has ended; expected another name");
+  }
+  return options_.key.empty() ? Status() : CheckWord(options_.key, order);
+}
+
+WorkerCommand Attachments::CommandOf(const v1::AttachRequest& request,
+                                     const SessionStreams& streams) const {
+  const int local_rank = std::max(0, request.rank() - start_.first_rank());
+  WorkerCommand made{.command = {request.command().begin(), request.command().end()},
+                     .environment = options_.environment(local_rank),
+                     .working_directory = start_.launch().working_directory(),
+                     .log = folder_.PathOf("supervisor.log"),
+                     .mask = options_.mask};
+  if (made.command.empty()) {
+    const std::string shell = ValueOf(made.environment, "SHELL");
+    made.command = {shell.empty() || start_.launch().has_container() ? "/bin/sh" : shell};
+  }
+  if (start_.launch().has_container()) {
+    made.command = ExecCommand(start_, local_rank, folder_, made.command, request.terminal());
+  }
+  if (request.terminal()) {
+    made.environment.push_back("TERM=" + (request.term().empty() ? "xterm" : request.term()));
+  }
+  made.streams = {
+      .input = streams.their_input.get(),
+      .output = streams.terminal ? streams.their_input.get() : streams.their_output.get(),
+      .errors = streams.terminal ? streams.their_input.get() : streams.their_errors.get(),
+      .own_session = true,
+      .terminal = streams.terminal};
+  return made;
+}
+
+void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
+  const v1::AttachRequest& request = order.request();
+  if (const Status status = WhyNot(order); !status.ok()) {
+    return Refuse(order, kPermissionDenied,
+                  fmt::format("job {}: {}", start_.id().job(), status.error().message));
+  }
+  if (commands_.size() >= kMostCommands) {
+    return Refuse(order, kResourceExhausted,
+                  fmt::format("job {} has {} attached commands on this node already",
+                              start_.id().job(), commands_.size()));
+  }
+  std::optional<SessionStreams> streams =
+      request.terminal() ? SessionStreams::Terminal(request.rows(), request.columns())
+                         : SessionStreams::Pipes();
+  if (!streams) {
+    return Refuse(order, kResourceExhausted, "the node has no terminals or descriptors left");
+  }
+  const std::variant<pid_t, StartFailure> started = StartWorker(CommandOf(request, *streams));
+  if (const auto* failure = std::get_if<StartFailure>(&started); failure != nullptr) {
+    return Refuse(order, kFailedPrecondition, failure->message);
+  }
+  commands_.emplace(request.session(),
+                    Command{.session = Session(*std::move(streams), std::get<pid_t>(started),
+                                               io::Descriptor(), now)});
+}
+
+// --------------------------------------------------------------------------------------- processes
+
+bool Attachments::NoteEnd(pid_t child, int exit_code, Clock::time_point now) {
+  if (worker_ && worker_->pid() == child) {
+    worker_->End(exit_code, now);
+    return false;
+  }
+  for (auto& [name, command] : commands_) {
+    if (command.session.pid() == child && !command.session.ended()) {
+      command.session.End(exit_code, now);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Attachments::Has(pid_t session) const {
+  return std::any_of(commands_.begin(), commands_.end(), [session](const auto& entry) {
+    return entry.second.session.pid() == session;
+  });
+}
+
+// Of commands whose client is gone.
+void Attachments::HangUp(Clock::time_point now) {
+  for (auto& [name, command] : commands_) {
+    if (command.session.ended() || !command.session.IsForsaken(now)) {
+      continue;
+    }
+    if (!command.kill_at) {
+      command.kill_at = now + kLastWords;
+      kill(-command.session.pid(), SIGHUP);
+      kill(-command.session.pid(), SIGCONT);
+    } else if (now >= *command.kill_at) {
+      command.kill_at = now + kLastWords;
+      for (const Process& process : AllProcesses()) {
+        if (process.session == command.session.pid()) {
+          SendSignal(process, SIGKILL);
+        }
+      }
+    }
+  }
+  std::erase_if(commands_, [&](const auto& entry) {
+    const bool over = entry.second.session.ended() && entry.second.session.IsForsaken(now);
+    if (over) {
+      over_.push_back(entry.first);
+    }
+    return over;
+  });
+}
+
+Session::Answers Attachments::Serve(Clock::time_point now) {
+  HangUp(now);
+  Session::Answers answers = std::exchange(answers_, {});
+  const auto add = [&answers](Session::Answers more) {
+    std::move(more.begin(), more.end(), std::back_inserter(answers));
+  };
+  if (worker_) {
+    add(worker_->Serve(now));
+  }
+  for (auto& [name, command] : commands_) {
+    add(command.session.Serve(now));
+  }
+  return answers;
+}
+
+Session::Answers Attachments::Close(Clock::time_point now) {
+  Session::Answers answers = Serve(now);
+  const auto add = [&answers](Session::Answers more) {
+    std::move(more.begin(), more.end(), std::back_inserter(answers));
+  };
+  if (worker_) {
+    add(worker_->Close());
+  }
+  for (auto& [name, command] : commands_) {
+    add(command.session.Close());
+  }
+  return answers;
+}
+
+void Attachments::AddAwaited(std::vector<pollfd>& polls) const {
+  if (worker_) {
+    worker_->AddAwaited(polls);
+  }
+  for (const auto& [name, command] : commands_) {
+    command.session.AddAwaited(polls);
+  }
+}
+
+std::optional<Attachments::Clock::time_point> Attachments::NextDue() const {
+  std::optional<Clock::time_point> due;
+  const auto add = [&due](std::optional<Clock::time_point> at) {
+    due = at ? std::min(due.value_or(*at), *at) : due;
+  };
+  if (!answers_.empty()) {
+    return Clock::now();
+  }
+  if (worker_) {
+    add(worker_->NextDue());
+  }
+  for (const auto& [name, command] : commands_) {
+    add(command.session.NextDue());
+    add(command.kill_at ? command.kill_at : std::optional(command.session.forsaken_at()));
+  }
+  return due;
+}
+
+}  // namespace trainyard::supervisor

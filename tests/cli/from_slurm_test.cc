@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every command and option that docs/from-slurm.md has for users of Slurm is there.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli_tests/command.h"
+
+namespace trainyard {
+namespace {
+
+struct Typed {
+  int line = 0;
+  std::string command;  // "submit"
+  std::string text;     // all of it
+};
+
+// What stands between backticks and begins with the program's name, in the table's second column.
+std::vector<Typed> CommandsOfTheTable() {
+  std::vector<Typed> commands;
+  std::ifstream page(TRAINYARD_SOURCE_DIR "/docs/from-slurm.md");
+  const std::regex code("`([^`]*)`");
+  int number = 0;
+  for (std::string line; std::getline(page, line);) {
+    ++number;
+    if (!line.starts_with("| ")) {
+      continue;
+    }
+    for (std::sregex_iterator at(line.begin(), line.end(), code), end; at != end; ++at) {
+      const std::string text = (*at)[1];
+      const std::size_t name = text.find("trainyard ");
+      if (name == std::string::npos || text.starts_with("man ")) {
+        continue;
+      }
+      std::istringstream words(text.substr(name));
+      Typed typed{.line = number, .command = "", .text = text.substr(name)};
+      words >> typed.command >> typed.command;
+      commands.push_back(typed);
+    }
+  }
+  return commands;
+}
+
+// Options before "--": what follows is a job's own command.
+std::vector<std::string> OptionsOf(const std::string& text) {
+  std::vector<std::string> options;
+  std::istringstream words(text);
+  for (std::string word; words >> word && word != "--";) {
+    if (word.starts_with("--")) {
+      options.push_back(word.substr(0, word.find('=')));
+    }
+  }
+  return options;
+}
+
+TEST(FromSlurmTest, EveryCommandOfTheTableIsThereWithItsOptions) {
+  std::map<std::string, std::string> help;
+  const std::vector<Typed> commands = CommandsOfTheTable();
+  ASSERT_GT(commands.size(), 35U);
+  for (const Typed& typed : commands) {
+    if (!help.contains(typed.command)) {
+      const CommandResult result = RunTrainyard(typed.command + " --help");
+      EXPECT_EQ(result.status, 0) << "line " << typed.line << ": " << typed.text;
+      help[typed.command] = result.out;
+    }
+    for (const std::string& option : OptionsOf(typed.text)) {
+      EXPECT_TRUE(std::regex_search(help[typed.command], std::regex(option + "[ ,\n]")))
+          << "docs/from-slurm.md:" << typed.line << ": " << typed.command << " has no " << option;
+    }
+  }
+}
+
+// Options that stand alone in the remarks belong to the command of their line.
+TEST(FromSlurmTest, EveryOptionOfTheRemarksIsThere) {
+  std::ifstream page(TRAINYARD_SOURCE_DIR "/docs/from-slurm.md");
+  const std::regex row("\\| .*`trainyard (\\w+)[^|]*\\| (.*)\\|");
+  const std::regex option("`(--[a-z-]+)[ `]");
+  int found = 0;
+  for (std::string line; std::getline(page, line);) {
+    std::smatch parts;
+    if (!std::regex_match(line, parts, row)) {
+      continue;
+    }
+    const std::string help = RunTrainyard(parts[1].str() + " --help").out;
+    const std::string remarks = parts[2].str();
+    const bool of_another = remarks.find("trainyard controller") != std::string::npos;
+    for (std::sregex_iterator at(remarks.begin(), remarks.end(), option), end;
+         at != end && !of_another; ++at) {
+      ++found;
+      EXPECT_NE(help.find((*at)[1].str()), std::string::npos) << line;
+    }
+  }
+  EXPECT_GT(found, 8);
+}
+
+}  // namespace
+}  // namespace trainyard
