@@ -23,10 +23,12 @@ for target in "$@"; do
   # Words to put in: those of the inputs.
   cat "$found"/seed-* ${corpus:+"$corpus"/*} 2>/dev/null | grep -aoE '[A-Za-z_][A-Za-z0-9_-]{2,}' | sort -u |
     sed 's/.*/"&"/' >"$found.words" || true
-  TRAINYARD_FUZZ_CPU=$seconds "$program" -max_total_time=$((20 * seconds)) -timeout=60 -rss_limit_mb=3000 -max_len=8192 -detect_leaks=0 -entropic=0 \
-    -dict="$found.words" -print_final_stats=1 -artifact_prefix="$found/" "$found" $corpus >"$found.log" 2>&1 ||
+  TRAINYARD_FUZZ_CPU=$seconds "$program" -max_total_time=$((20 * seconds)) -timeout=60 -rss_limit_mb=3000 \
+    -max_len=8192 -detect_leaks=0 -entropic=0 -dict="$found.words" \
+    -print_final_stats=1 -artifact_prefix="$found/" "$found" $corpus >"$found.log" 2>&1 ||
     { status=1; echo "$target: FOUND SOMETHING, see $found.log"; }
-  "$program" -runs=0 -print_coverage=1 -detect_leaks=0 "$found" $corpus >"$found.coverage" 2>&1 || true
+  "$program" -runs=0 -print_coverage=1 -detect_leaks=0 -artifact_prefix="$found/" "$found" $corpus \
+    >"$found.coverage" 2>&1 || true
   scripts/fuzz_report.py "$target" "$found"
 done
 exit $status

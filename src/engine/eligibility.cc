@@ -342,10 +342,10 @@ Eligibility::Changes Eligibility::Take(TimePoint now) {
       ready_.insert(job);
     }
     if (const std::optional<TimePoint> limit = LimitOf(job)) {
-      if (*limit <= now) {
-        changes.over.push_back(job);
-      } else {
+      if (*limit > now) {
         times_.emplace(*limit, job);
+      } else if (std::find(changes.over.begin(), changes.over.end(), job) == changes.over.end()) {
+        changes.over.push_back(job);  // once, though it was watched for earlier grants, too
       }
     }
   }
