@@ -294,7 +294,8 @@ class ProcessRunner final : public TrialRunner {
                          LastWords(last.id()));
     }
     if (const double did = last.iterations() - observed.done_before();
-        did > 0 && !observed.notified() && observed.lacks() > std::max(1.0, kMayLack * trial.iterations)) {
+        did > 0 && !observed.notified() &&
+        observed.lacks() > std::max(1.0, kMayLack * trial.iterations)) {
       return fmt::format(
           "ends early: it did {:g} of {:g} iterations; expected one that trains for as many{}", did,
           trial.warmup + trial.iterations, LastWords(last.id()));
