@@ -65,6 +65,8 @@ class LiveCalls {
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
   [[nodiscard]] std::string WhyNotAwaited(const std::string& dependency, std::size_t before) const;
+  [[nodiscard]] bool WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const;
+  void UpdateTasks(JobId first, const v1::UpdateRequest& request, const JobSpec& as);
   void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, const v1::ClientRequest& from,
