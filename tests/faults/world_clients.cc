@@ -474,12 +474,6 @@ void World::CheckLimits() {
   for (const std::uint64_t job : std::exchange(over_limit_, {})) {
     Found(book_.EndedAtLimit(job, Seconds(accounts_.HeldBy(JobAt(job - 1), now))));
   }
-  if (now_ - std::max(controller_since_, full_until_) < seconds(10)) {
-    return;
-  }
-  for (const auto& [job, held] : accounts_.Holders(now)) {
-    Found(book_.Holds(live::NumberOf(job), Seconds(held)));
-  }
 }
 
 // What the controller says of all live jobs is what has been acknowledged.
