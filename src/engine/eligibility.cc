@@ -85,22 +85,32 @@ std::optional<Eligibility::Jobs> Eligibility::Named(const std::string& number) c
 }
 
 // Earlier jobs of the same user and name that have not ended.
-std::vector<Eligibility::Jobs> Eligibility::Namesakes(JobId job) const {
-  std::vector<Jobs> namesakes;
-  const JobSpec& spec = *jobs_[job].spec;
-  for (std::size_t i = 0; i < Index(job); ++i) {
-    const model::JobRecord& other = jobs_[JobAt(i)];
-    if (other.spec && !HasEnded(other.phase.get()) && other.spec->name == spec.name &&
-        other.spec->user == spec.user) {
-      namesakes.emplace_back(JobAt(i), 1);
+std::vector<Eligibility::Jobs> Eligibility::NamesakesOf(JobId job) {
+  if (!namesakes_) {
+    namesakes_.emplace();
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      PutName(JobAt(i));
     }
   }
-  return namesakes;
+  std::vector<Jobs> found;
+  const JobSpec& spec = *jobs_[job].spec;
+  for (const JobId other : namesakes_->Before(job, spec.user, spec.name)) {
+    found.emplace_back(other, 1);
+  }
+  return found;
+}
+
+void Eligibility::PutName(JobId job) {
+  const model::JobRecord& record = jobs_[job];
+  if (record.spec && !HasEnded(record.phase.get())) {
+    namesakes_->Put(job, record.spec->user, record.spec->name);
+  }
 }
 
 void Eligibility::AddWaits(JobId first, Unit& unit) {
   const std::string& text = TraitsOf(jobs_[first]).dependency;
   unit.waits.clear();
+  unit.any = false;
   if (text.empty()) {
     return;
   }
@@ -110,7 +120,7 @@ void Eligibility::AddWaits(JobId first, Unit& unit) {
   for (const model::Condition& condition : dependency.value().conditions) {
     Wait wait{.kind = condition.kind};
     if (condition.kind == model::Condition::Kind::kSingleton) {
-      wait.jobs = Namesakes(first);
+      wait.jobs = NamesakesOf(first);
     }
     for (const std::string& number : condition.jobs) {
       // One that there is not yet never ends: the job itself stands for it.
@@ -161,6 +171,9 @@ void Eligibility::Defer(JobId job) {
 void Eligibility::Ended(JobId job, bool was_deferred) {
   held_.erase(job);
   barred_.erase(job);
+  if (namesakes_) {
+    namesakes_->Remove(job);
+  }
   if (const auto watched = watchers_.extract(job); !watched.empty()) {
     ready_.insert(watched.mapped().begin(), watched.mapped().end());
   }
@@ -176,6 +189,7 @@ void Eligibility::Ended(JobId job, bool was_deferred) {
 }
 
 void Eligibility::Respecified(JobId job) {
+  Arrived(job);
   WatchLimit(job);
   const auto unit = units_.find(UnitOf(job));
   if (unit == units_.end()) {
@@ -191,11 +205,12 @@ void Eligibility::Respecified(JobId job) {
 
 // ------------------------------------------------------------------------------------- time limits
 
-// When the job will have held GPUs for as long as it may; nothing: it holds none, or has no limit.
+// When the job will have run for as long as it may; nothing: it does not run, or has no limit.
+// While it holds GPUs and waits for more it does not run.
 std::optional<TimePoint> Eligibility::LimitOf(JobId id) const {
   const model::JobRecord& job = jobs_[id];
   const std::optional<Duration> limit = TraitsOf(job).time_limit;
-  return limit && job.phase.get() == model::JobPhase::kRunning
+  return limit && job.phase.get() == model::JobPhase::kRunning && job.grant.running
              ? std::optional(job.progress.as_of + *limit - job.progress.run_time)
              : std::nullopt;
 }
@@ -207,8 +222,7 @@ void Eligibility::WatchLimit(JobId job) {
   }
 }
 
-// ----------------------------------------------------------------------------------------
-// judgement
+// --------------------------------------------------------------------------------------- judgement
 
 Eligibility::Verdict Eligibility::Judge(const Wait& wait) const {
   bool waits = false;
@@ -380,6 +394,9 @@ Deferral Eligibility::WhyDeferred(JobId job) const {
 
 void Eligibility::Serialize(StateStream& state) {
   state(units_, arrays_, ready_, held_, barred_, times_, has_limits_);
+  if (state.reading()) {
+    namesakes_.reset();
+  }
   if (state.reading() && IsPossible()) {
     watchers_.clear();
     for (const auto& [first, unit] : units_) {

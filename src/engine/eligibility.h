@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/namesakes.h"
 #include "model/conditions.h"
 #include "model/job_records.h"
 
@@ -34,6 +35,12 @@ class Eligibility {
   [[nodiscard]] static bool HasTerms(const JobSpec& spec) {
     return spec.traits &&
            (spec.traits->begin || !spec.traits->dependency.empty() || !spec.traits->array.empty());
+  }
+  // The job is there, with terms or without.
+  void Arrived(JobId job) {
+    if (namesakes_) {
+      PutName(job);
+    }
   }
   // The job is there, deferred. The first task of an array stands for all of them.
   void Submit(JobId job);
@@ -112,7 +119,8 @@ class Eligibility {
 
   [[nodiscard]] JobId UnitOf(JobId job) const;
   [[nodiscard]] std::optional<Jobs> Named(const std::string& number) const;
-  [[nodiscard]] std::vector<Jobs> Namesakes(JobId job) const;
+  [[nodiscard]] std::vector<Jobs> NamesakesOf(JobId job);
+  void PutName(JobId job);
   void AddWaits(JobId first, Unit& unit);
   void Watch(JobId first, const Unit& unit);
   [[nodiscard]] Verdict Judge(const Wait& wait) const;
@@ -132,7 +140,9 @@ class Eligibility {
   std::set<JobId> held_;                               // by their users
   std::set<JobId> barred_;                             // by the world
   bool has_limits_ = false;
-  std::set<std::pair<TimePoint, JobId>> times_;   // begins of units and limits of jobs
+  std::set<std::pair<TimePoint, JobId>> times_;  // begins of units and limits of jobs
+  // Of all jobs, from the first on that asks for it. Not saved.
+  std::optional<Namesakes> namesakes_;
   std::map<JobId, std::vector<JobId>> watchers_;  // the units that wait for a job; not saved
 };
 

@@ -97,6 +97,7 @@ void Engine::TakeSubmit(const model::Event& event) {
   if (event.spec->traits && event.spec->traits->time_limit) {
     eligibility_.WatchLimit(event.job);
   }
+  eligibility_.Arrived(event.job);
   if (deferred) {
     eligibility_.Submit(event.job);
   } else {

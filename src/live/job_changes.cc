@@ -100,6 +100,57 @@ std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t 
   return {};
 }
 
+// False: the job is a task of an array, though not the first, and would wait for something else.
+bool LiveCalls::WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const {
+  constexpr Duration kApart = std::chrono::seconds(5);  // between the calls for two tasks
+  const LiveJob& job = state_.jobs[task];
+  if (!job.array || *job.array == task) {
+    return true;
+  }
+  const std::optional<TimePoint>& begin = model::PartOf<JobTraits>(*job.spec).begin;
+  const v1::JobRequest& values = request.values();
+  const Duration apart = begin && values.has_begin_s()
+                             ? state_.now + FromSeconds(values.begin_s()) - *begin
+                             : Duration{0};
+  const bool begins_so = begin.has_value() == values.has_begin_s() &&
+                         std::max(apart, -apart) <= state_.options.Scaled(kApart);
+  return (!Names(request, "begin") || begins_so) &&
+         (!Names(request, "dependency") || job.request->dependency() == values.dependency());
+}
+
+// The tasks of the array that have not had their turn wait for what its first one waits for.
+void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const JobSpec& as) {
+  if (!Names(request, "begin") && !Names(request, "dependency")) {
+    return;
+  }
+  const JobTraits& terms = model::PartOf<JobTraits>(as);
+  for (JobId task = JobAt(Index(first) + 1);
+       state_.jobs.has(task) && state_.jobs[task].array == first; task = JobAt(Index(task) + 1)) {
+    const LiveJob& job = state_.jobs[task];
+    if (job.ending || !statuses_.IsDeferred(task)) {
+      continue;
+    }
+    v1::JobRequest wanted = *job.request;
+    JobTraits traits = model::PartOf<JobTraits>(*job.spec);
+    traits.begin = terms.begin;
+    traits.dependency = terms.dependency;
+    wanted.set_dependency(terms.dependency);
+    wanted.clear_begin_s();
+    if (terms.begin) {
+      wanted.set_begin_s(std::max(kLeastSeconds, Seconds(*terms.begin - job.submitted)));
+    }
+    auto spec = std::make_shared<JobSpec>(*job.spec);
+    spec->gpus = wanted.gpus();
+    spec->traits =
+        traits == JobTraits{} ? nullptr : std::make_shared<const JobTraits>(std::move(traits));
+    spec->launch = wanted.SerializeAsString();
+    add_({.kind = model::EventKind::kUpdated,
+          .at = state_.now,
+          .job = task,
+          .spec = std::move(spec)});
+  }
+}
+
 void LiveCalls::TakeHold(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::HoldRequest& request = from.hold();
   const std::optional<JobId> job =
@@ -178,6 +229,11 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
                       "hold " +
                       std::to_string(request.job()) + "' keeps it from starting");
   }
+  if (!WaitsAsItsArray(*id, request)) {
+    return Refuse(call, kFailedPrecondition,
+                  "begin and dependency are those of the whole array; expected job " +
+                      std::to_string(NumberOf(*state_.jobs[*id].array)));
+  }
   const LiveJob& job = state_.jobs[*id];
   v1::JobRequest wanted = WithValues(*job.request, request);
   if (wanted.name().empty()) {
@@ -213,6 +269,7 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   spec->launch = wanted.SerializeAsString();
   NoteChange(from, "updated", {.job = *id});
   const int gpus = spec->gpus;
+  UpdateTasks(*id, request, *spec);
   add_({.kind = model::EventKind::kUpdated, .at = state_.now, .job = *id, .spec = std::move(spec)});
   if (Names(request, "gpus")) {  // policies are told of this apart
     add_({.kind = model::EventKind::kResize, .at = state_.now, .job = *id, .gpus = gpus});

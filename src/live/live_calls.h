@@ -73,6 +73,8 @@ class LiveCalls {
   // Why the job cannot wait for those that it names, which must be among the first `before` and
   // such as its owner may see; empty: it can.
   [[nodiscard]] std::string WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const;
+  [[nodiscard]] bool WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const;
+  void UpdateTasks(JobId first, const v1::UpdateRequest& request, const JobSpec& as);
   void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
   [[nodiscard]] std::optional<JobId> Find(std::uint64_t call, const v1::ClientRequest& from,

@@ -27,6 +27,10 @@ void Add(const FaultResult& result, FaultResult& sum) {
   sum.clock_jumps += result.clock_jumps;
   sum.completed += result.completed;
   sum.cancelled += result.cancelled;
+  sum.over_limit += result.over_limit;
+  sum.impossible += result.impossible;
+  sum.starts_after_others += result.starts_after_others;
+  sum.answers_compared += result.answers_compared;
   sum.resumed += result.resumed;
   sum.turns += result.turns;
   sum.tunes += result.tunes;
@@ -48,11 +52,15 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
       sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures, sum.drains,
       sum.failed_for_others);
   fmt::print(
-      "checked: {} jobs completed, {} cancelled; {} charges compared, {} victims had a "
+      "checked: {} jobs completed, {} cancelled, {} ended at their time limit, {} rejected as "
+      "their "
+      "dependency could not be met; {} starts after other jobs, {} statuses compared with what was "
+      "acknowledged; {} charges compared, {} victims had a "
       "beneficiary, "
       "{} looks at jobs that had GPUs and had not started; {} stages begun by turns, {} changes of "
       "shares\n",
-      sum.completed, sum.cancelled, sum.charges, sum.victims, sum.watched, sum.turns, sum.tunes);
+      sum.completed, sum.cancelled, sum.over_limit, sum.impossible, sum.starts_after_others,
+      sum.answers_compared, sum.charges, sum.victims, sum.watched, sum.turns, sum.tunes);
   const faults::Coverage::Share states = sum.coverage.states();
   const faults::Coverage::Share steps = sum.coverage.steps();
   const faults::Coverage::Share orders = sum.coverage.orders();

@@ -181,8 +181,7 @@ void PretendedProcesses::Fail(AttemptKey key, const Sickness& sickness) {
   report.set_state(v1::AttemptReport::EXITED);
   report.set_message(sickness.message);
   const bool workers_failed = sickness.cause == v1::AttemptReport::CAUSE_UNSPECIFIED;
-  if (sickness.cause != v1::AttemptReport::SUPERVISOR_LOST &&
-      !(workers_failed && world_.options().bug == PlantedBug::kHidesWhen)) {
+  if (sickness.cause != v1::AttemptReport::SUPERVISOR_LOST) {
     report.set_failed_at(world_.WallSeconds(node_));
   }
   if (workers_failed) {
@@ -264,7 +263,7 @@ void PretendedProcesses::LoseAll() {
       world_.launches().Leave(node_, key, false);
       attempt.report.set_state(v1::AttemptReport::EXITED);
       attempt.report.set_exit_code(137);
-      attempt.report.set_lost(true);
+      attempt.report.set_lost(world_.options().bug != PlantedBug::kForgetsLoss);
       Gang& gang = world_.GangOf(attempt.start.id());
       gang.until = gang.until.value_or(world_.now());
     }

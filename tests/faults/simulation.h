@@ -29,8 +29,18 @@ enum class PlantedBug : unsigned char {
   kIdleVictims,    // a policy takes GPUs away for nobody
   kMischarges,     // GPUs that are taken away are charged on
   kStaysAway,      // agents that have crashed are not started again
-  kHidesWhen,      // nobody says when workers have failed
+  kForgetsLoss,    // what a node ran when it crashed is said to have failed by itself
   kLeavesDaemons,  // daemons of mpirun outlive the end that is told of them
+  // What clients have asked for does not reach the controller as they said it.
+  kForgetsDependencies,
+  kTurnsDependencies,  // afterany is taken for afternotok
+  kForgetsBegins,
+  kForgetsLimits,
+  kHalvesLimits,
+  kForgetsArrayLimits,
+  kLosesTasks,    // the last one of an array
+  kForgetsHolds,  // they are acknowledged, and nothing follows
+  kForgetsUpdates,
 };
 
 struct FaultOptions {
@@ -56,9 +66,13 @@ struct FaultResult {
   int drains = 0;             // by the controller itself, as seen
   int completed = 0;
   int cancelled = 0;
-  int resumed = 0;  // restarts from a snapshot
-  int turns = 0;    // stages that workers have begun by turns
-  int tunes = 0;    // changes of shares of which workers have heard
+  int over_limit = 0;           // jobs that were ended at their time limit
+  int impossible = 0;           // whose dependency could not be met
+  int starts_after_others = 0;  // jobs that had a dependency, and have started
+  int answers_compared = 0;     // statuses of jobs, with what their clients know
+  int resumed = 0;              // restarts from a snapshot
+  int turns = 0;                // stages that workers have begun by turns
+  int tunes = 0;                // changes of shares of which workers have heard
   int loaders_checked = 0;
   int fetches = 0;  // of data sets, that have ended well
   int failed_fetches = 0;

@@ -51,7 +51,8 @@ void Accounts::OnStep(TimePoint now, std::span<const model::Action> actions) {
 std::vector<Accounts::Step> Accounts::Commit() {
   std::vector<Step> steps;
   for (const Decided& decided : steps_) {
-    Take(decided, steps.emplace_back());
+    steps.emplace_back().at = decided.at;
+    Take(decided, steps.back());
   }
   steps_.clear();
   return steps;
@@ -91,8 +92,28 @@ void Accounts::Hold(JobId job, const Grant& grant, TimePoint now) {
   }
   Holding& holding = holdings_[Index(job)];
   holding.gpu_micros += (now - holding.since).count() * holding.grant.gpus;
+  holding.held = HeldBy(job, now);
   holding.grant = grant;
   holding.since = now;
+}
+
+Duration Accounts::HeldBy(JobId job, TimePoint now) const {
+  if (Index(job) >= holdings_.size()) {
+    return Duration{0};
+  }
+  const Holding& holding = holdings_[Index(job)];
+  const bool runs = holding.grant.gpus > 0 && holding.grant.running;
+  return holding.held + (runs ? now - holding.since : Duration{0});
+}
+
+std::vector<std::pair<JobId, Duration>> Accounts::Holders(TimePoint now) const {
+  std::vector<std::pair<JobId, Duration>> holders;
+  for (std::size_t i = 0; i < holdings_.size(); ++i) {
+    if (holdings_[i].grant.gpus > 0) {
+      holders.emplace_back(JobAt(i), HeldBy(JobAt(i), now));
+    }
+  }
+  return holders;
 }
 
 void Accounts::Adopt(std::span<const model::JobRecord> records, TimePoint now) {

@@ -49,6 +49,7 @@ class Accounts final : public engine::DecisionObserver {
     Grant grant{};  // that it has lost
   };
   struct Step {
+    TimePoint at{};  // by the controller's clock
     std::vector<Victim> victims;
     std::set<JobId> beneficiaries;  // who get GPUs, or others
   };
@@ -67,6 +68,10 @@ class Accounts final : public engine::DecisionObserver {
   void Adopt(std::span<const model::JobRecord> records, TimePoint now);
   // The first job that has ended and was not charged what it held; empty: there is none.
   [[nodiscard]] std::string FindWrongCharge(std::span<const model::JobRecord> records);
+  // For how long the job has had GPUs and run by then, as one that holds some and waits for more
+  // does not; and all jobs that have GPUs.
+  [[nodiscard]] Duration HeldBy(JobId job, TimePoint now) const;
+  [[nodiscard]] std::vector<std::pair<JobId, Duration>> Holders(TimePoint now) const;
   [[nodiscard]] int charges_compared() const { return compared_; }
 
  private:
@@ -74,6 +79,7 @@ class Accounts final : public engine::DecisionObserver {
     Grant grant{};
     TimePoint since{};
     std::int64_t gpu_micros = 0;
+    Duration held{0};  // with GPUs, running
     bool compared = false;
   };
   struct Decided {

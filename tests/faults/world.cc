@@ -80,154 +80,6 @@ void World::ChoosePolicy() {
   parts_.rates = own_model ? MakeCompanyModel() : profile::MakeMixedModel(nullptr);
 }
 
-// ---------------------------------------------------------------------------------------- clients
-
-void World::Call(v1::ClientRequest request, std::function<void(const v1::ClientReply&)> then) {
-  if (Chance(FaultsGoOn() ? loss_ : 0)) {
-    return;
-  }
-  After(Delay(), [this, request = std::move(request), then = std::move(then)] {
-    if (controller_) {
-      for (std::size_t n = 0; n < cluster_.nodes.size(); ++n) {
-        if (request.drain().node() == cluster_.nodes[n].name) {
-          drained_at_[n] = now_;
-        }
-      }
-      calls_[++call_numbers_] = then;
-      controller_->world().OnCall(call_numbers_, request);
-      StepSoon();
-    }
-  });
-}
-
-void World::SubmitJob(std::size_t index) {
-  if (clients_[index].number) {
-    return;
-  }
-  v1::ClientRequest request;
-  *request.mutable_submit()->mutable_job() = clients_[index].job;
-  request.mutable_submit()->set_client_token(
-      clients_[index].token +
-      (options_.bug == PlantedBug::kNewTokens ? std::to_string(order_) : std::string()));
-  request.mutable_submit()->set_wait_for_verdict(index % 3 == 0);
-  Call(request, [this, index](const v1::ClientReply& reply) {
-    if (reply.error().code() == kResourceExhausted) {
-      return;  // the disk is full
-    }
-    if (reply.has_error()) {
-      return Violated("a submission is refused: " + reply.error().message());
-    }
-    std::optional<std::uint64_t>& number = clients_[index].number;
-    if (number && *number != reply.submit().job()) {
-      Violated(
-          fmt::format("token {} has given jobs {} and {}", index, *number, reply.submit().job()));
-    }
-    for (std::size_t other = 0; other < clients_.size(); ++other) {
-      if (other != index && clients_[other].number == reply.submit().job()) {
-        Violated(fmt::format("job {} has been given to two", reply.submit().job()));
-      }
-    }
-    if (!number && Chance(0.2)) {
-      After(Between(seconds(1), seconds(300)), [this, index] { ResizeJob(index); });
-    }
-    number = reply.submit().job();
-    if (clients_[index].will_cancel) {
-      After(Between(seconds(1), seconds(300)), [this, index] { CancelJob(index); });
-    }
-  });
-  After(Between(seconds(2), seconds(6)),
-        [this, index] { SubmitJob(index); });  // until acknowledged
-}
-
-void World::ResizeJob(std::size_t index) {
-  Trace(fmt::format("job {} is resized", *clients_[index].number));
-  v1::ClientRequest request;
-  request.mutable_resize()->set_job(*clients_[index].number);
-  request.mutable_resize()->set_gpus(1 << Pick(4));
-  Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
-}
-
-void World::CancelJob(std::size_t index) {
-  if (clients_[index].cancel_acknowledged) {
-    return;
-  }
-  clients_[index].cancelled = true;
-  v1::ClientRequest request;
-  request.mutable_cancel()->set_job(*clients_[index].number);
-  Call(request, [this, index](const v1::ClientReply& reply) {
-    // Otherwise it had ended before.
-    clients_[index].cancel_acknowledged = reply.error().code() != kResourceExhausted;
-  });
-  After(Between(seconds(2), seconds(6)), [this, index] { CancelJob(index); });
-}
-
-// What clients see must never go back.
-void World::CheckStatuses() {
-  if (!controller_ || !controller_->journal_error().empty()) {
-    return;
-  }
-  for (Client& client : clients_) {
-    if (!client.number || *client.number > controller_->world().jobs()) {
-      continue;
-    }
-    const v1::JobState state = controller_->world().StateOf(JobAt(*client.number - 1));
-    const bool was_over = client.last >= v1::COMPLETED;
-    if (was_over && state != client.last) {
-      Violated(fmt::format("job {} was {} and is {}", *client.number,
-                           v1::JobState_Name(client.last), v1::JobState_Name(state)));
-    }
-    if (state == v1::COMPLETED && checkpoints_[*client.number] < client.job.duration_s() - 1e-3) {
-      Violated(fmt::format("job {} is completed with {} of {} done", *client.number,
-                           checkpoints_[*client.number], client.job.duration_s()));
-    }
-    if (state == v1::FAILED) {
-      Violated(fmt::format("job {} fails for a node's fault: {}", *client.number,
-                           controller_->world().StatusOf(JobAt(*client.number - 1)).reason()));
-    }
-    if (state == v1::REJECTED) {
-      Violated(fmt::format("job {} is {}: {}", *client.number, v1::JobState_Name(state),
-                           controller_->world().StatusOf(JobAt(*client.number - 1)).reason()));
-    }
-    if (client.cancel_acknowledged && state < v1::COMPLETED) {
-      Violated(fmt::format("job {} goes on after its cancellation", *client.number));
-    }
-    client.last = state;
-  }
-}
-
-bool World::AllOver() const {
-  return !FaultsGoOn() && controller_ &&
-         std::all_of(clients_.begin(), clients_.end(), [](const Client& client) {
-           return client.number && client.last >= v1::COMPLETED;
-         });
-}
-
-void World::CheckEnd() {
-  if (controller_) {
-    for (const auto& [key, entry] : controller_->engine().measured()->book().entries()) {
-      for (const profile::Samples& samples : entry.samples) {
-        result_.measurements += static_cast<int>(samples.values().size());
-      }
-    }
-  }
-  for (const Client& client : clients_) {
-    if (client.last == v1::COMPLETED) {
-      ++result_.completed;
-    } else if (client.last == v1::CANCELLED) {
-      ++result_.cancelled;
-    } else {
-      Violated(fmt::format("policy {}: job {} has not ended: {}", policy_name_,
-                           client.number.value_or(0), v1::JobState_Name(client.last)));
-      if (client.number && controller_) {
-        Trace(controller_->world().StatusOf(JobAt(*client.number - 1)).ShortDebugString());
-      }
-    }
-    if (client.last == v1::CANCELLED && !client.cancelled) {
-      Violated(fmt::format("job {} was never cancelled", client.number.value_or(0)));
-    }
-  }
-}
-
 void World::UndrainAll() {
   loss_ = 0;
   for (const NodeSpec& node : cluster_.nodes) {
@@ -252,8 +104,8 @@ void World::MakeMeasured(v1::JobRequest& job) {
 }
 
 FaultResult World::Run() {
-  for (int i = 0; i < options_.jobs; ++i) {
-    Client client{.token = "token-" + std::to_string(i)};
+  for (int jobs = 0; jobs < options_.jobs;) {
+    Client client{.token = fmt::format("token-{}", clients_.size())};
     client.job.set_gpus(1 << Pick(4));
     client.job.set_duration_s(Seconds(Between(seconds(20), seconds(400))));
     client.job.mutable_launch()->set_workers(v1::LaunchSpec::EMULATED);
@@ -279,6 +131,9 @@ FaultResult World::Run() {
     }
     client.will_cancel = Chance(0.1);
     client.job.mutable_launch()->set_max_restarts(workers_fail_ ? 1'000'000 : 0);
+    MakeTerms(client, std::min(6, options_.jobs - jobs));
+    client.last.resize(client.tasks());
+    jobs += static_cast<int>(client.tasks());
     clients_.push_back(std::move(client));
   }
   StartController();
@@ -290,6 +145,7 @@ FaultResult World::Run() {
   }
   PlanFault();
   AskForNodes();
+  AskForJobs();
   CheckLoaders();
   CheckStranded();
   for (int again = 0; again < 10; ++again) {

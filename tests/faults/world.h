@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -21,6 +22,7 @@
 #include "faults/pretended_launch.h"
 #include "faults/pretended_node.h"
 #include "faults/simulation.h"
+#include "faults/terms_book.h"
 #include "faults/witness.h"
 #include "live/agent.h"
 #include "live/controller.h"
@@ -52,14 +54,23 @@ struct Connection {
   TimePoint opened{};
 };
 
+inline constexpr std::uint64_t kNoJob = ~std::uint64_t{0};  // greater than each number of a job
+
 struct Client {
   std::string token;
   v1::JobRequest job;
-  std::optional<std::uint64_t> number;  // acknowledged
+  Terms terms{};
+  std::vector<std::int64_t> indices{};    // of the tasks of an array; empty: a job by itself
+  int at_once = 0;                        // of these
+  std::optional<std::uint64_t> number{};  // acknowledged; of the first task
+  bool has_asked = false;
   bool will_cancel = false;
+  std::uint64_t cancels = 0;  // that job
   bool cancelled = false;
   bool cancel_acknowledged = false;
-  v1::JobState last = v1::JOB_STATE_UNSPECIFIED;
+  std::vector<v1::JobState> last{};  // of each task
+
+  [[nodiscard]] std::size_t tasks() const { return std::max<std::size_t>(1, indices.size()); }
 };
 
 class World final : public live::LiveOutput {
@@ -190,10 +201,43 @@ class World final : public live::LiveOutput {
   void PlanFault();
   void Fault();
   void Call(v1::ClientRequest request, std::function<void(const v1::ClientReply&)> then);
+  void Insist(v1::ClientRequest request, std::function<void(const v1::ClientReply&)> then,
+              std::shared_ptr<bool> done = std::make_shared<bool>(false));
+  [[nodiscard]] bool IsSwallowed(const v1::ClientRequest& request) const;
+  [[nodiscard]] v1::ClientReply AnswerTo(const v1::ClientRequest& request) const;
+  void Garble(v1::ClientRequest& request) const;
+  void MakeTerms(Client& client, int most_tasks);
+  [[nodiscard]] std::vector<Need> PickNeeds(std::uint64_t before, std::string& name);
   void SubmitJob(std::size_t client);
-  void ResizeJob(std::size_t client);
+  void TakeNumber(std::size_t client, const v1::SubmitReply& reply);
+  void ResizeJob(std::uint64_t job);
   void CancelJob(std::size_t client);
+  void ChangeJob(std::uint64_t job);
+  void ChangeAgain(std::uint64_t job);
+  void HoldJob(std::uint64_t job);
+  void ReleaseJob(std::uint64_t job);
+  void RequeueJob(std::uint64_t job, bool hold);
+  void UpdateJob(std::uint64_t job);
+  // What an update names besides time and priority.
+  struct Changes {
+    bool begin = false;
+    bool needs = false;
+    std::optional<double> begin_s{};
+  };
+  void ForAllUpdated(std::uint64_t job, const Changes& changes, const Terms& terms,
+                     const std::function<void(std::uint64_t, const Terms&)>& then);
+  [[nodiscard]] const Client* ClientOf(std::uint64_t job) const;  // null: not acknowledged
+  // Empty: nothing is wrong.
+  void Found(const std::string& wrong) {
+    if (!wrong.empty()) {
+      Violated(wrong);
+    }
+  }
   void CheckStatuses();
+  void CheckStatus(Client& client, std::size_t task);
+  void CheckLimits();
+  void AskForJobs();
+  void CountEnd(const Client& client, std::size_t task);
   void NoteGrants();
   [[nodiscard]] bool MayShare(AttemptKey one, AttemptKey other) const;
   void UndrainAll();
@@ -260,8 +304,11 @@ class World final : public live::LiveOutput {
   double loss_ = 0.02;
   Witness witness_;
   Accounts accounts_;
-  std::vector<Duration> wall_clocks_;   // of nodes, and how wrong they are
-  std::vector<Duration> agent_clocks_;  // that at the start of the agent
+  TermsBook book_;
+  std::vector<std::uint64_t> rejected_;    // jobs that have ended so, and are to be checked
+  std::vector<std::uint64_t> over_limit_;  // jobs that have ended so, and are to be checked
+  std::vector<Duration> wall_clocks_;      // of nodes, and how wrong they are
+  std::vector<Duration> agent_clocks_;     // that at the start of the agent
   TimePoint controller_since_{};
   TimePoint full_until_{};
   std::vector<TimePoint> drained_at_;            // when the operator's word came

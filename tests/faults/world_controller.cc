@@ -44,11 +44,12 @@ void World::CheckStart(int node, const v1::StartAttempt& start) {
                          start.iterations_done(), known, checkpoints_[start.id().job()]));
   }
   known = start.iterations_done();
-  for (const Client& client : clients_) {
-    if (client.number == start.id().job() && client.last == v1::COMPLETED) {
-      Violated(fmt::format("job {} is started after its completion", start.id().job()));
-    }
+  const std::uint64_t number = start.id().job();
+  const Client* const client = ClientOf(number);
+  if (client != nullptr && client->last[number - *client->number] == v1::COMPLETED) {
+    Violated(fmt::format("job {} is started after its completion", number));
   }
+  Found(book_.Begins(number, start.id().attempt()));
 }
 
 // Two attempts may be beside one another if the engine granted it for one and the same time.
@@ -136,7 +137,7 @@ void World::StartController() {
   Trace(fmt::format("controller {} starts with {}, {} jobs", controller_life_, policy_name_,
                     controller_->world().jobs()));
   for (const Client& client : clients_) {
-    if (client.number && *client.number > controller_->world().jobs()) {
+    if (client.number && *client.number + client.tasks() - 1 > controller_->world().jobs()) {
       Violated(fmt::format("acknowledged job {} is lost", *client.number));
     }
   }

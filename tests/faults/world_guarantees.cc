@@ -15,7 +15,11 @@ void World::CheckDecisions() {
     for (const Accounts::Victim& victim : step.victims) {
       CheckVictim(victim, step);
     }
+    for (const JobId job : step.beneficiaries) {
+      Found(book_.GetsGpus(live::NumberOf(job), Seconds(step.at)));
+    }
   }
+  CheckLimits();
   if (const std::string wrong = accounts_.FindWrongCharge(controller_->engine().records());
       !wrong.empty()) {
     Violated(wrong);
@@ -41,8 +45,8 @@ void World::CheckVictim(const Accounts::Victim& victim, const Accounts::Step& st
       });
   const bool plans_by_count =
       policy_name_.starts_with("chronus") || policy_name_ == "muri-s" || policy_name_ == "company";
-  if (!ran || plans_by_count || victim.grant.gpus == 0 || !victim.grant.running ||
-      status.request().gpus() != victim.grant.gpus) {
+  if (!ran || plans_by_count || book_.MayBeTaken(number) || victim.grant.gpus == 0 ||
+      !victim.grant.running || status.request().gpus() != victim.grant.gpus) {
     return;
   }
   ++result_.victims;
@@ -107,7 +111,8 @@ void World::CheckStranded() {
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::uint64_t number = live::NumberOf(JobAt(i));
     const Grant& grant = records[i].grant;
-    waits = waits || records[i].phase.get() == model::JobPhase::kWaiting;
+    waits =
+        waits || (records[i].phase.get() == model::JobPhase::kWaiting && !book_.MayBeHeld(number));
     const bool stranded =
         grant.gpus > 0 && grant.running &&
         std::all_of(grant.slices.begin(), grant.slices.end(), [&](const Slice& slice) {

@@ -49,6 +49,12 @@ TEST(FailureOwnerTest, AGangIsBlamedOnThePartThatFailedFirst) {
   EXPECT_EQ(FirstFailed(parts), 3U);
 }
 
+TEST(FailureOwnerTest, WorkersThatFailForAnotherNodeAreNotBlamedByTheClock) {
+  const std::vector<PartFailure> parts{{.exit_code = 1, .failed_at = 20},
+                                       {.cause = Cause::DEVICE, .exit_code = 1, .failed_at = 900}};
+  EXPECT_EQ(FirstFailed(parts), 1U);
+}
+
 TEST(FailureOwnerTest, TheReasonIsTheSameWhateverTheFile) {
   const PartFailure one{.cause = Cause::DISK, .message = "/a/1-1: cannot be made: No space left"};
   const PartFailure other{.cause = Cause::DISK, .message = "/b/7-2: cannot be made: No space left"};
