@@ -67,9 +67,11 @@ class LiveReplayTest : public testing::Test {
         {.trace = scratch_.Write("t.csv", "job_id,submit_time,gpus,duration\na,0,1,60\n"),
          .cluster = cluster});
     EXPECT_TRUE(inputs.ok());
-    const Result<results::RunResult> run = ReplayOnCluster(
-        inputs.value(), {},
-        {.controller = controller, .time_scale = time_scale, .patience = Duration{0}});
+    const Result<results::RunResult> run = ReplayOnCluster(inputs.value(), {},
+                                                           {.controller = controller,
+                                                            .route = {.trusts_port = true},
+                                                            .time_scale = time_scale,
+                                                            .patience = Duration{0}});
     EXPECT_FALSE(run.ok());
     return run.ok() ? Error{} : run.error();
   }

@@ -14,6 +14,8 @@ namespace {
 
 // torchrun gives up on those who do not come.
 constexpr Duration kRendezvous = seconds(600);
+// Seconds that workers need when all are there, however long the controller has seen starts take.
+constexpr double kLongestRestart = 10;
 
 }  // namespace
 
@@ -22,6 +24,11 @@ Starter StarterOf(const v1::LaunchSpec& launch) {
          : launch.launcher() == v1::LaunchSpec::TORCHRUN ? Starter::kTorchrun
          : launch.launcher() == v1::LaunchSpec::MPI      ? Starter::kMpi
                                                          : Starter::kPlain;
+}
+
+double RateOf(const v1::StartAttempt& start, double said) {
+  constexpr double kSlowest = 0.05;
+  return StarterOf(start.launch()) == Starter::kEmulated ? said : std::max(said, kSlowest);
 }
 
 // What is wrong with what the part's order says; empty: nothing.
@@ -116,9 +123,9 @@ void PretendedLaunches::Meet(const AttemptKey& key, Launch& launch) {
   }
   gang.since = world_.now();
   gang.done_before = world_.checkpoints()[key.first];
-  gang.restart_cost_s = start.restart_cost_s();
+  gang.restart_cost_s = std::min(start.restart_cost_s(), kLongestRestart);
   if (gang.order < 0) {
-    gang.rate = start.rate();
+    gang.rate = RateOf(start, start.rate());
   }
   const double left = std::max(0.0, start.iterations() - gang.done_before);
   world_.FinishIn(FromSeconds(gang.restart_cost_s + left / gang.rate), key);

@@ -29,6 +29,9 @@ namespace trainyard::faults {
 class World;
 
 [[nodiscard]] Starter StarterOf(const v1::LaunchSpec& launch);
+// Iterations a second of workers that the controller, which has measured them, thinks to make
+// `said`: real ones are not slower for being thought so, again and again.
+double RateOf(const v1::StartAttempt& start, double said);
 
 class PretendedLaunches {
  public:

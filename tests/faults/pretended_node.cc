@@ -122,15 +122,16 @@ void PretendedProcesses::Tune(const v1::TuneAttempt& tune) {
     return;
   }
   gang.order = tune.order();
+  const double rate = RateOf(at->second.start, tune.rate());
   if (gang.since) {
     gang.done_before = DoneBy(at->second);
     const double gone_s = Seconds(world_.now() - *gang.since);
     gang.restart_cost_s = std::max(0.0, gang.restart_cost_s - gone_s);
     gang.since = world_.now();
     const double left = std::max(0.0, at->second.start.iterations() - gang.done_before);
-    world_.FinishIn(FromSeconds(gang.restart_cost_s + left / tune.rate()), key);
+    world_.FinishIn(FromSeconds(gang.restart_cost_s + left / rate), key);
   }
-  gang.rate = tune.rate();
+  gang.rate = rate;
 }
 
 void PretendedProcesses::Finish(AttemptKey key) {

@@ -116,7 +116,7 @@ FaultResult World::Run() {
         client.job.mutable_stages()->add_stages_s(static_cast<double>(1 + Pick(9)) / 10);
       }
     }
-    if (Chance(large_ ? 0.9 : 0.4) && !shares_gpus_ && policy_name_ != "torchloader") {
+    if (Chance(large_ ? 0.9 : 0.4) && policy_name_ != "torchloader") {
       MakeMeasured(client.job);
     }
     if (policy_name_.starts_with("chronus") && Chance(0.5)) {
