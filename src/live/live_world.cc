@@ -9,6 +9,8 @@
 
 #include "base/check.h"
 #include "base/earlier.h"
+#include "live/job_request.h"
+#include "profile/execution_model.h"
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
@@ -504,9 +506,32 @@ void LiveWorld::Restored(TimePoint now) {
   }
 }
 
+// As submitted: the engine's specification has the stages that have been measured, and jobs that
+// share GPUs take turns by those that all of them have been told.
+void LiveWorld::StateStages(LiveJob& job) const {
+  if (job.ending || !profile::StatesStages(*job.spec)) {
+    return;
+  }
+  const Result<model::JobDraft> draft = DraftOf(*job.request, job.submitted, state_.cluster);
+  if (!draft.ok()) {
+    return;
+  }
+  JobTraits traits = model::PartOf<JobTraits>(*job.spec);
+  traits.stages = draft.value().traits.stages;
+  const auto spec = std::make_shared<JobSpec>(*job.spec);
+  spec->traits = std::make_shared<const JobTraits>(std::move(traits));
+  const bool bound = !state_.options.bind || state_.options.bind(*spec).ok();  // or a profile's
+  if (bound && profile::StatesStages(*spec)) {
+    job.spec = spec;
+  }
+}
+
 void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec,
                              StateStream& state) {
   state_.jobs.SerializeJob(job, spec, state);
+  if (state.reading() && state.good()) {
+    StateStages(state_.jobs[job]);
+  }
   state_.attempts.SerializeJob(job, state_.leases.size(), state);
   state_.metrics.SerializeJob(job, state);
   if (state.reading() && state.good() && state_.attempts[job].wanted() != nullptr) {

@@ -145,6 +145,8 @@ class LiveWorld final : public engine::World {
   void SortFacts();
   void Conclude();
 
+  void StateStages(LiveJob& job) const;
+
   // Actions.
   void Note(const model::Action& action);
   void Open(const model::Action& action);

@@ -21,8 +21,11 @@ std::uint64_t JobOf(const v1::ControllerMessage& message) {
 // Nothing twice: no GPU for two, no job in two attempts. What it is told of its data set is there.
 void World::CheckStart(int node, const v1::StartAttempt& start) {
   if (options_.verbose) {
-    Trace(fmt::format("job {} attempt {} starts on n{}", start.id().job(), start.id().attempt(),
-                      node));
+    Trace(fmt::format(
+        "job {} attempt {} starts on n{}{}", start.id().job(), start.id().attempt(), node,
+        start.has_turns() ? fmt::format(" of {} GPUs from {}, with turns at place {}",
+                                        start.gpus_size(), start.gpus(0), start.turns().position())
+                          : std::string()));
   }
   const std::string wrong = witness_.Begin(
       node, {start.id().job(), start.id().attempt()}, {start.gpus().begin(), start.gpus().end()},
