@@ -17,7 +17,7 @@ import re, socket, sys
 speaker = socket.socket(socket.AF_UNIX)
 speaker.settimeout(10)
 speaker.connect(sys.argv[1])
-speaker.sendall(bytes.fromhex(sys.argv[2]))
+speaker.sendall(sys.stdin.buffer.read())
 heard = b""
 try:
     while b"job " not in heard:
@@ -58,7 +58,7 @@ def order(job: int, credential: bytes) -> bytes:
 def by_the_agent(stage: Stage, job: int, credential: bytes) -> str:
     stage.wait_for(ANNA, job, "running")
     path = stage.state / f"attempts/{job}-1/control.sock"
-    done = run_as(AGENT, [sys.executable, "-c", SPEAK, path, order(job, credential).hex()], cwd="/")
+    done = run_as(AGENT, [sys.executable, "-c", SPEAK, path], cwd="/", input=order(job, credential))
     return done.stdout.decode() or f"exit status 0: {done.stderr.decode()}"
 
 
@@ -68,16 +68,16 @@ def attached(stage: Stage, job: int, script: str) -> subprocess.CompletedProcess
 
 
 def answer_of(done: subprocess.CompletedProcess) -> str:
-    return f"exit status {done.returncode}: {(done.stdout + done.stderr).decode()}"
+    return f"exit status {done.returncode}: {done.stdout + done.stderr}"
 
 
 def outside(stage: Stage, job: int) -> str:
     """That it is somebody else, somewhere else, or could win rights."""
     done = attached(stage, job, "id -un; cat /proc/self/cgroup /proc/self/status")
-    said = done.stdout.decode()
+    said = done.stdout
     held = (said.startswith(ANNA + "\n") and f"/trainyard-test/{job}-1" in said and
             re.search(r"^NoNewPrivs:\s*1$", said, re.MULTILINE))
-    return ("exit status 1: held" if held else f"exit status 0: {said}{done.stderr.decode()}")
+    return ("exit status 1: held" if held else f"exit status 0: {said}{done.stderr}")
 
 
 def other_gpus(stage: Stage, job: int) -> str:
