@@ -30,10 +30,9 @@ class Replay {
   Replay(const scenario::Inputs& inputs, const ReplayOptions& options)
       : inputs_(inputs),
         options_(options),
-        client_(rpc::Connect(
-            options.controller,
-            [](const std::string& line) { std::fprintf(stderr, "trainyard: %s\n", line.c_str()); },
-            options.route)) {}
+        client_(rpc::Connect(options.controller, [](const std::string& line) {
+          std::fprintf(stderr, "trainyard: %s\n", line.c_str());
+        })) {}
 
   Status CheckCluster();
   Status SubmitAll();

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "results/metrics/run_result.h"
-#include "rpc/route.h"
 #include "scenario/scenario.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
@@ -15,9 +14,8 @@
 namespace trainyard::daemon {
 
 struct ReplayOptions {
-  std::string controller;     // ADDRESS:PORT
-  rpc::RouteOptions route{};  // to it
-  double time_scale = 1;      // the controller's: scheduler's seconds per real second
+  std::string controller;  // ADDRESS:PORT
+  double time_scale = 1;   // the controller's: scheduler's seconds per real second
   // How long a controller that does not answer may be away, as one that is started anew.
   Duration patience = std::chrono::seconds(10);
   // What the workers of every job run, one for each GPU; empty: trainers that are only played.

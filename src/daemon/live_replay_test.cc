@@ -10,6 +10,7 @@
 #include <string>
 
 #include "rpc/server.h"
+#include "support/open_door.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::daemon {
@@ -23,6 +24,7 @@ class FakeController final : public rpc::Inbox {
     EXPECT_TRUE(server.ok());
     const std::lock_guard lock(mutex_);
     server_ = std::move(server).value();
+    door_ = OpenDoorOf(server_->port());
   }
 
   void OnCall(std::uint64_t call, v1::ClientRequest request) override {
@@ -57,6 +59,7 @@ class FakeController final : public rpc::Inbox {
  private:
   std::mutex mutex_;
   std::unique_ptr<rpc::RpcServer> server_;
+  std::unique_ptr<identity::Door> door_;
 };
 
 class LiveReplayTest : public testing::Test {
@@ -67,11 +70,9 @@ class LiveReplayTest : public testing::Test {
         {.trace = scratch_.Write("t.csv", "job_id,submit_time,gpus,duration\na,0,1,60\n"),
          .cluster = cluster});
     EXPECT_TRUE(inputs.ok());
-    const Result<results::RunResult> run = ReplayOnCluster(inputs.value(), {},
-                                                           {.controller = controller,
-                                                            .route = {.trusts_port = true},
-                                                            .time_scale = time_scale,
-                                                            .patience = Duration{0}});
+    const Result<results::RunResult> run = ReplayOnCluster(
+        inputs.value(), {},
+        {.controller = controller, .time_scale = time_scale, .patience = Duration{0}});
     EXPECT_FALSE(run.ok());
     return run.ok() ? Error{} : run.error();
   }

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "rpc/server.h"
+#include "support/open_door.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::cli {
@@ -25,6 +26,7 @@ class FakeController final : public rpc::Inbox {
     EXPECT_TRUE(server.ok());
     const std::lock_guard lock(mutex_);
     server_ = std::move(server).value();
+    door_ = OpenDoorOf(server_->port());
   }
 
   void OnCall(std::uint64_t call, v1::ClientRequest request) override {
@@ -49,6 +51,7 @@ class FakeController final : public rpc::Inbox {
   std::vector<v1::ClientRequest> requests_;
   Answer answer_;
   std::unique_ptr<rpc::RpcServer> server_;
+  std::unique_ptr<identity::Door> door_;
 };
 
 struct Outcome {
