@@ -149,6 +149,21 @@ bool LacksTheMark(std::string_view command, const std::vector<std::string>& extr
   return true;
 }
 
+// Whether what is wrong with the command has been said: there is no '--' before a job's command, or
+// an option is not known.
+bool IsExplained(const CLI::App& app, std::string_view word, bool lacks_command) {
+  const bool may_lack_mark =
+      lacks_command && (word == "submit" || word == "run" || word == "profile");
+  const std::string command =
+      word == "profile" ? "profile " + InnermostCommand(app).get_name() : std::string(word);
+  std::vector<std::string> extras = app.remaining(true);
+  if (const CLI::Option* const script = InnermostCommand(app).get_option_no_throw("SCRIPT");
+      script != nullptr && !extras.empty()) {  // the first of several words
+    extras.insert(extras.begin(), script->results().begin(), script->results().end());
+  }
+  return (may_lack_mark && LacksTheMark(command, extras)) || IsUnknownOption(app);
+}
+
 int Main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "launch") {  // by mpirun and supervisors only
     return supervisor::RunLaunchStep(std::vector<std::string>(argv + 2, argv + argc));
@@ -193,17 +208,7 @@ int Main(int argc, char** argv) {
     return kBadInput;
   } catch (const CLI::ParseError& error) {
     const bool asks_for_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    const bool may_lack_mark =
-        (word == "submit" || word == "run" || word == "profile") && chosen.rest.empty();
-    const std::string command =
-        word == "profile" ? "profile " + InnermostCommand(app).get_name() : std::string(word);
-    std::vector<std::string> extras = app.remaining(true);
-    if (const CLI::Option* const script = InnermostCommand(app).get_option_no_throw("SCRIPT");
-        script != nullptr && !extras.empty()) {  // the first of several words
-      extras.insert(extras.begin(), script->results().begin(), script->results().end());
-    }
-    if (!asks_for_help &&
-        ((may_lack_mark && LacksTheMark(command, extras)) || IsUnknownOption(app))) {
+    if (!asks_for_help && IsExplained(app, word, chosen.rest.empty())) {
       return kWrongUsage;
     }
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;

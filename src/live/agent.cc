@@ -322,7 +322,6 @@ void Agent::Attach(const v1::AttachOrder& order) {
   if (lives && processes_.Attach(order)) {
     return;
   }
-  constexpr int kUnavailable = 14;
   v1::AgentMessage message;
   v1::AttachAnswer& answer = *message.mutable_attach();
   answer.set_call(order.call());

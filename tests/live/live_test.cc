@@ -864,7 +864,7 @@ TEST(LiveTest, WrongCallsAreAnsweredClearly) {
          "the environment variable RANK is set by Trainyard itself");
   expect({"submit", "--gpus", "1", "--name", "caf\xe9", "--", "true"}, 2,
          "--name is not UTF-8; expected UTF-8 text\n");
-  expect({"submit", "--gpus", "1", "true"}, 2, "expected -- before the job's command");
+  expect({"submit", "--gpus", "1", "true"}, 2, "expected one, or -- before the job's command");
   expect({"cancel", "1"}, 1, "job 1 has ended and cannot be cancelled\n");
   expect({"resize", "1", "--gpus", "2"}, 1, "job 1 has ended and cannot be resized\n");
   expect({"logs", "1", "--rank", "1"}, 2, "job 1 has no worker 1\n");

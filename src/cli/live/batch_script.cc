@@ -233,6 +233,7 @@ std::vector<std::string> WordsOf(std::string_view line) {
 
 Error NotHere(const std::string& where, const std::string& word) {
   std::vector<std::string_view> names;
+  names.reserve(kOptions.size());
   for (const Option& option : kOptions) {
     names.push_back(option.name);
   }

@@ -171,7 +171,7 @@ class SignalsToJob {
 
  private:
   // False: there is nobody whom it could be passed on to.
-  bool Pass(int signal) const {
+  [[nodiscard]] bool Pass(int signal) const {
     v1::ClientRequest request;
     request.mutable_signal()->set_job(job_);
     request.mutable_signal()->set_signal(signal);
@@ -298,7 +298,7 @@ Status ShowLabelled(const RunOptions& options, std::uint64_t number, rpc::Cluste
       others.emplace_back([&one, number] { static_cast<void>(FollowLogs(one, number).ok()); });
     }
   }
-  const Status shown = FollowLogs(logs.front(), number);
+  Status shown = FollowLogs(logs.front(), number);
   for (std::thread& other : others) {
     other.join();
   }

@@ -25,7 +25,7 @@ namespace trainyard::cli {
 // read from it.
 class BlockedSignals {
  public:
-  explicit BlockedSignals(std::initializer_list<int> signals);
+  BlockedSignals(std::initializer_list<int> signals);
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
   ~BlockedSignals();
