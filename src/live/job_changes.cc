@@ -58,6 +58,17 @@ v1::JobRequest WithValues(v1::JobRequest job, const v1::UpdateRequest& update) {
   return job;
 }
 
+// As before, but with what the request says now, and these traits.
+std::shared_ptr<JobSpec> Respecified(const JobSpec& before, const v1::JobRequest& wanted,
+                                     JobTraits traits) {
+  auto spec = std::make_shared<JobSpec>(before);
+  spec->gpus = wanted.gpus();
+  spec->traits =
+      traits == JobTraits{} ? nullptr : std::make_shared<const JobTraits>(std::move(traits));
+  spec->launch = wanted.SerializeAsString();
+  return spec;
+}
+
 }  // namespace
 
 std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const {
@@ -139,15 +150,10 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
     if (terms.begin) {
       wanted.set_begin_s(std::max(kLeastSeconds, Seconds(*terms.begin - job.submitted)));
     }
-    auto spec = std::make_shared<JobSpec>(*job.spec);
-    spec->gpus = wanted.gpus();
-    spec->traits =
-        traits == JobTraits{} ? nullptr : std::make_shared<const JobTraits>(std::move(traits));
-    spec->launch = wanted.SerializeAsString();
     add_({.kind = model::EventKind::kUpdated,
           .at = state_.now,
           .job = task,
-          .spec = std::move(spec)});
+          .spec = Respecified(*job.spec, wanted, std::move(traits))});
   }
 }
 
@@ -249,8 +255,7 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   if (std::string why = WhyNotAwaited(wanted, Index(*id)); !why.empty()) {
     return Refuse(call, kFailedPrecondition, std::move(why));
   }
-  auto spec = std::make_shared<JobSpec>(*job.spec);
-  JobTraits traits = model::PartOf<JobTraits>(*spec);
+  JobTraits traits = model::PartOf<JobTraits>(*job.spec);
   traits.time_limit = draft.value().traits.time_limit;
   traits.dependency = wanted.dependency();
   if (Names(request, "begin")) {  // the request counts from the submission
@@ -260,19 +265,15 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
     }
   }
   traits.range = draft.value().traits.range;
+  const auto spec = Respecified(*job.spec, wanted, std::move(traits));
   spec->name = wanted.name();
   spec->queue = wanted.queue();
   spec->priority = draft.value().spec.priority;
-  spec->gpus = wanted.gpus();
-  spec->traits =
-      traits == JobTraits{} ? nullptr : std::make_shared<const JobTraits>(std::move(traits));
-  spec->launch = wanted.SerializeAsString();
   NoteChange(from, "updated", {.job = *id});
-  const int gpus = spec->gpus;
   UpdateTasks(*id, request, *spec);
-  add_({.kind = model::EventKind::kUpdated, .at = state_.now, .job = *id, .spec = std::move(spec)});
+  add_({.kind = model::EventKind::kUpdated, .at = state_.now, .job = *id, .spec = spec});
   if (Names(request, "gpus")) {  // policies are told of this apart
-    add_({.kind = model::EventKind::kResize, .at = state_.now, .job = *id, .gpus = gpus});
+    add_({.kind = model::EventKind::kResize, .at = state_.now, .job = *id, .gpus = wanted.gpus()});
   }
   answers_.push_back([this, call, id] { AnswerWithJob(call, *id, v1::ClientRequest::kUpdate); });
 }

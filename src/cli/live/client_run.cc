@@ -33,6 +33,7 @@
 #include "cli/live/client_submit.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
+#include "live/access/signals.h"
 
 namespace trainyard::cli {
 namespace {
@@ -178,7 +179,7 @@ class SignalsToJob {
     if (!CallTo(options_, request).ok()) {
       return false;
     }
-    Tell(fmt::format("job {} has got {}{}", job_, SignalText(signal),
+    Tell(fmt::format("job {} has got {}{}", job_, live::SignalText(signal),
                      signal == SIGINT ? "; once more within a second cancels it" : ""));
     return true;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that reach into a running job: sessions beside its workers, and signals.
 #include <algorithm>
-#include <array>
-#include <csignal>
+#include <utility>
 
+#include "live/access/signals.h"
 #include "live/live_calls.h"
 
 namespace trainyard::live {
@@ -11,26 +11,6 @@ namespace {
 
 constexpr std::size_t kMostCommand = std::size_t{32} << 10;
 constexpr std::size_t kMostInput = std::size_t{16} << 10;
-
-struct NamedSignal {
-  int number;
-  const char* name;
-};
-constexpr std::array<NamedSignal, 7> kSignals{{{SIGHUP, "SIGHUP"},
-                                               {SIGINT, "SIGINT"},
-                                               {SIGQUIT, "SIGQUIT"},
-                                               {SIGUSR1, "SIGUSR1"},
-                                               {SIGUSR2, "SIGUSR2"},
-                                               {SIGTERM, "SIGTERM"},
-                                               {SIGCONT, "SIGCONT"}}};
-
-// Null: it may not be sent.
-const char* NameOfSignal(int number) {
-  const auto* const found =
-      std::find_if(kSignals.begin(), kSignals.end(),
-                   [number](const NamedSignal& signal) { return signal.number == number; });
-  return found == kSignals.end() ? nullptr : found->name;
-}
 
 // What is wrong with the call, whatever the job; empty: nothing.
 std::string MistakeOf(const v1::AttachRequest& request) {
@@ -49,21 +29,15 @@ std::string MistakeOf(const v1::AttachRequest& request) {
   if (request.opens() && request.session().empty()) {
     return "the session has no name; expected 32 hex digits";
   }
-  return request.signal() == 0 || NameOfSignal(request.signal()) != nullptr
-             ? std::string()
-             : "signal " + std::to_string(request.signal()) +
-                   " is not passed on; expected HUP, INT, QUIT, USR1, USR2, TERM or CONT";
+  return request.signal() == 0 ? std::string() : MistakeOfSignal(request.signal());
 }
 
 }  // namespace
 
 void LiveCalls::TakeSignal(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::SignalRequest& request = from.signal();
-  const char* const name = NameOfSignal(request.signal());
-  if (name == nullptr) {
-    return Refuse(call, kInvalidArgument,
-                  "signal " + std::to_string(request.signal()) +
-                      " is not passed on; expected HUP, INT, QUIT, USR1, USR2, TERM or CONT");
+  if (std::string mistake = MistakeOfSignal(request.signal()); !mistake.empty()) {
+    return Refuse(call, kInvalidArgument, std::move(mistake));
   }
   const std::optional<JobId> job = FindLive(call, from, request.job(), "sent a signal");
   if (!job) {
@@ -75,7 +49,7 @@ void LiveCalls::TakeSignal(std::uint64_t call, const v1::ClientRequest& from) {
                   "job " + std::to_string(request.job()) + " is " +
                       StateText(statuses_.StateOf(*job)) + " and has no workers to signal");
   }
-  NoteChange(from, std::string("sent ") + name, {.job = *job});
+  NoteChange(from, "sent " + SignalText(request.signal()), {.job = *job});
   answers_.push_back([this, call, job, signal = request.signal(), number = attempt->number,
                       nodes = attempt->nodes()] {
     v1::ControllerMessage message;

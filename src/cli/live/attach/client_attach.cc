@@ -25,6 +25,7 @@
 #include "cli/live/each_item.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
+#include "live/access/signals.h"
 
 namespace trainyard::cli {
 namespace {
@@ -129,7 +130,7 @@ Status SendSignals(const SignalOptions& options) {
       [&](const v1::ClientReply& reply) {
         const v1::JobStatus& status = reply.signal().status();
         if (!options.json) {
-          fmt::print("job {} has got {}\n", JobText(status), SignalText(options.signal));
+          fmt::print("job {} has got {}\n", JobText(status), live::SignalText(options.signal));
         }
         return status;
       });
@@ -213,13 +214,13 @@ void AddSignal(CLI::App& app, Command& chosen) {
       ->add_option_function<std::string>(
           "-s,--signal",
           [options](const std::string& text) {
-            options->signal = SignalNamed(text);
+            options->signal = live::SignalNamed(text);
             if (options->signal == 0) {
-              throw CLI::ValidationError("--signal is '" + text +
-                                         "'; expected HUP, INT, QUIT, USR1, USR2, TERM or CONT");
+              throw CLI::ValidationError("--signal is '" + text + "'; expected " +
+                                         live::kPassedSignals);
             }
           },
-          "HUP, INT, QUIT, USR1, USR2, TERM or CONT")
+          live::kPassedSignals)
       ->type_name("NAME")
       ->required();
   command->callback(

@@ -15,21 +15,6 @@
 #include <vector>
 
 namespace trainyard::cli {
-namespace {
-
-struct NamedSignal {
-  int number;
-  const char* name;
-};
-constexpr std::array<NamedSignal, 7> kSignals{{{SIGHUP, "HUP"},
-                                               {SIGINT, "INT"},
-                                               {SIGQUIT, "QUIT"},
-                                               {SIGUSR1, "USR1"},
-                                               {SIGUSR2, "USR2"},
-                                               {SIGTERM, "TERM"},
-                                               {SIGCONT, "CONT"}}};
-
-}  // namespace
 
 // ----------------------------------------------------------------------------------------- signals
 
@@ -54,25 +39,6 @@ int BlockedSignals::Take() const {
   return read(descriptor_.get(), &signal, sizeof(signal)) == sizeof(signal)
              ? static_cast<int>(signal.ssi_signo)
              : 0;
-}
-
-int SignalNamed(const std::string& text) {
-  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
-  for (const NamedSignal& signal : kSignals) {
-    if (name == signal.name || name == std::to_string(signal.number)) {
-      return signal.number;
-    }
-  }
-  return 0;
-}
-
-std::string SignalText(int signal) {
-  for (const NamedSignal& known : kSignals) {
-    if (known.number == signal) {
-      return std::string("SIG") + known.name;
-    }
-  }
-  return fmt::format("signal {}", signal);
 }
 
 std::string NewSessionName() {

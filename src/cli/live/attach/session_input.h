@@ -52,10 +52,6 @@ class RawTerminal {
   std::optional<termios> before_;
 };
 
-// "HUP", "SIGHUP" or "1"; 0: it is none that is passed on.
-[[nodiscard]] int SignalNamed(const std::string& text);
-[[nodiscard]] std::string SignalText(int signal);
-
 // The name of a session that nobody guesses: 32 hex digits.
 [[nodiscard]] std::string NewSessionName();
 
