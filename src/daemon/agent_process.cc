@@ -26,6 +26,7 @@
 #include "identity/secret_file.h"
 #include "io/descriptor.h"
 #include "io/file.h"
+#include "io/find_program.h"
 #include "live/agent.h"
 #include "rpc/address.h"
 #include "rpc/client.h"
@@ -220,7 +221,7 @@ Status CheckAgent(const AgentOptions& options) {
     return InvalidArgument(fmt::format(
         "--data-cache is {} bytes; expected 0, or a size of at least 1MB", options.data_cache));
   }
-  if (options.data_cache > 0 && supervisor::FindRsync().empty()) {
+  if (options.data_cache > 0 && io::FindProgram("rsync").empty()) {
     return Failed(
         "--data-cache fetches data sets by rsync, which is not along PATH; expected rsync to be "
         "installed (apt-get install rsync), or no --data-cache");
@@ -239,7 +240,7 @@ std::unique_ptr<supervisor::DataStore> MakeStore(const AgentOptions& options,
   return options.data_cache == 0
              ? nullptr
              : supervisor::MakeLocalDataStore({.folder = options.state + "/data",
-                                               .rsync = supervisor::FindRsync(),
+                                               .rsync = io::FindProgram("rsync"),
                                                .rate_kbps = DataKbps(options)},
                                               std::move(on_reports));
 }

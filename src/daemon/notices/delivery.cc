@@ -10,15 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
 #include "base/try.h"
 #include "daemon/notices/outbox.h"
+#include "io/find_program.h"
 #include "supervisor/exec_pointers.h"
 #include "supervisor/launch/last_line.h"
 #include "supervisor/launch/spawn.h"
@@ -89,14 +88,6 @@ std::string Quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-bool IsAlongPath(const std::string& program) {
-  const char* const path = std::getenv("PATH");
-  const std::vector<std::string_view> folders = base::Split(path == nullptr ? "" : path, ":");
-  return std::any_of(folders.begin(), folders.end(), [&program](std::string_view folder) {
-    return access((std::string(folder) + "/" + program).c_str(), X_OK) == 0;
-  });
-}
-
 }  // namespace
 
 Outbox::Deliver ByProgram(const std::string& program) {
@@ -137,10 +128,11 @@ Status CheckDestinations(const std::string& program, const std::string& url) {
         "--notify-url does not begin with http:// or https://, or has spaces; "
         "expected an address that takes a POST of JSON");
   }
-  return IsAlongPath("curl") ? Status()
-                             : Failed(
-                                   "--notify-url needs curl, which is not along PATH; expected "
-                                   "it to be installed (apt-get install curl)");
+  return !io::FindProgram("curl").empty()
+             ? Status()
+             : Failed(
+                   "--notify-url needs curl, which is not along PATH; expected "
+                   "it to be installed (apt-get install curl)");
 }
 
 }  // namespace trainyard::daemon

@@ -20,7 +20,7 @@ namespace trainyard::supervisor {
 
 struct LocalDataOptions {
   std::string folder;          // one agent's alone; made if need be
-  std::string rsync;           // FindRsync
+  std::string rsync;           // its file
   std::int64_t rate_kbps = 0;  // of each fetch, kB/s at most; 0: any
 };
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "io/file.h"
+#include "io/find_program.h"
 #include "supervisor/data/rsync.h"
 #include "support/scratch_folder.h"
 
@@ -27,7 +28,8 @@ class LocalDataStoreTest : public testing::Test {
   void Open(std::int64_t rate_kbps = 0) {
     store_.reset();
     store_ = MakeLocalDataStore(
-        {.folder = Path("data"), .rsync = FindRsync(), .rate_kbps = rate_kbps}, [this] {
+        {.folder = Path("data"), .rsync = io::FindProgram("rsync"), .rate_kbps = rate_kbps},
+        [this] {
           const std::lock_guard lock(mutex_);
           ++told_;
           wake_.notify_all();

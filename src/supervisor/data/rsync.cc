@@ -126,20 +126,6 @@ bool Has(std::string_view text, std::string_view part) {
 
 }  // namespace
 
-std::string FindRsync() {
-  const char* const path = std::getenv("PATH");
-  std::string_view folders = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
-  while (!folders.empty()) {
-    const std::size_t end = std::min(folders.find(':'), folders.size());
-    std::string file = std::string(folders.substr(0, end)) + "/rsync";
-    if (access(file.c_str(), X_OK) == 0) {
-      return file;
-    }
-    folders.remove_prefix(std::min(end + 1, folders.size()));
-  }
-  return {};
-}
-
 double ProgressIn(std::string_view line) {
   const std::size_t percent = line.find('%');
   if (percent == std::string_view::npos || line.find_first_not_of(" 0123456789,.") != percent) {

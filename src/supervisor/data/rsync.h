@@ -11,11 +11,8 @@
 
 namespace trainyard::supervisor {
 
-// The program as PATH has it; empty: it is not there.
-[[nodiscard]] std::string FindRsync();
-
 struct RsyncRun {
-  std::string program;         // FindRsync
+  std::string program;         // its file
   std::string from;            // a folder, or HOST:FOLDER
   std::string to;              // a folder, which exists
   std::int64_t rate_kbps = 0;  // kB/s at most; 0: any

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/text.h"
+#include "io/find_program.h"
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::supervisor {
@@ -27,11 +27,7 @@ bool IsOnPath(const std::string& name, const std::vector<std::string>& environme
   if (path == environment.end()) {
     return false;
   }
-  const std::vector<std::string_view> folders =
-      base::Split(std::string_view(*path).substr(kPath.size()), ":");
-  return std::any_of(folders.begin(), folders.end(), [&name](std::string_view folder) {
-    return MayBeRun(fmt::format("{}/{}", folder, name));
-  });
+  return !io::FindProgram(name, std::string_view(*path).substr(kPath.size())).empty();
 }
 
 StartFailure Missing(std::string message) {
