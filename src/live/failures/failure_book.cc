@@ -2,6 +2,7 @@
 #include "live/failures/failure_book.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "base/earlier.h"
@@ -33,6 +34,34 @@ std::string_view NameOf(v1::AttemptReport::Cause cause) {
     default:
       return "a worker failed";
   }
+}
+
+// Which of the attempts in a row have vanished on the node: bit i is the i-th from the end.
+using VanishedOn = std::map<NodeId, std::uint32_t>;
+
+void AddVanished(NodeId node, VanishedOn& on) {
+  for (auto& [other, attempts] : on) {
+    attempts <<= 1U;
+  }
+  on[node] |= 1U;
+  std::erase_if(on, [](const auto& entry) { return entry.second == 0; });
+}
+
+// So many faults of single nodes, one after the other, it takes to explain them.
+int FaultsThatExplain(const VanishedOn& on) {
+  constexpr unsigned kBits = 32;
+  int faults = 0;
+  std::optional<NodeId> last;
+  for (std::uint32_t attempt = 1U << (kBits - 1); attempt != 0; attempt >>= 1U) {
+    const auto at = std::find_if(on.begin(), on.end(), [attempt](const auto& entry) {
+      return (entry.second & attempt) != 0;
+    });
+    if (at != on.end() && last != at->first) {
+      ++faults;
+      last = at->first;
+    }
+  }
+  return faults;
 }
 
 }  // namespace
@@ -186,7 +215,7 @@ void FailureBook::TakeNodeFailure(const FailureNote& note, TimePoint at) {
       .cause = note.cause, .key = note.key, .text = note.text, .agent = note.agent};
   if (vanished) {
     ++job.vanished;
-    ++job.vanished_on[note.node];
+    AddVanished(note.node, job.vanished_on);
   }
   if (vanished || !note.avoids) {
     Pause(job, note.text, at);
@@ -371,7 +400,8 @@ void FailureBook::ConcludeJob(JobId id, Job& job, TimePoint now, const Surroundi
                                 [&](const auto& entry) { return IsSoft(entry.second, now); }) > 0;
   }
   const bool paused = job.until > now;
-  const bool none_left = !paused && !HasRoom(id, job, around);
+  // Where the policy does not keep it away, a job may well run on a node that it avoids.
+  const bool none_left = !paused && !around.runs(id) && !HasRoom(id, job, around);
   std::vector<NodeId> barred;
   for (const auto& [node, fault] : job.avoided) {
     barred.push_back(node);
@@ -455,12 +485,13 @@ int FailureBook::VanishesTooOften(JobId id, NodeId node, int eligible,
                                   const UserOf& user_of) const {
   constexpr int kNodes = 2;
   constexpr std::size_t kDifferentNodes = 3;
+  constexpr int kFaults = 3;
   const auto at = jobs_.find(id);
   if (at == jobs_.end() || at->second.vanished + 1 < rules_.most_vanished) {
     return 0;
   }
-  std::map<NodeId, int> on = at->second.vanished_on;
-  ++on[node];
+  VanishedOn on = at->second.vanished_on;
+  AddVanished(node, on);
   const std::string user = user_of(id);
   // A node where supervisors of other users' jobs vanish, too, and nothing has run well since.
   const auto is_suspect = [&](const auto& suspect) {
@@ -470,10 +501,12 @@ int FailureBook::VanishesTooOften(JobId id, NodeId node, int eligible,
                     (user.empty() || user_of(entry.first) != user);
            });
   };
-  const auto often =
-      std::count_if(on.begin(), on.end(), [](const auto& count) { return count.second > 1; });
-  const bool too_often = (often >= kNodes || on.size() >= kDifferentNodes || eligible < kNodes) &&
-                         std::none_of(on.begin(), on.end(), is_suspect);
+  const auto often = std::count_if(
+      on.begin(), on.end(), [](const auto& entry) { return std::popcount(entry.second) > 1; });
+  const bool on_several =
+      (often >= kNodes || on.size() >= kDifferentNodes) && FaultsThatExplain(on) >= kFaults;
+  const bool too_often =
+      (on_several || eligible < kNodes) && std::none_of(on.begin(), on.end(), is_suspect);
   return too_often ? at->second.vanished + 1 : 0;
 }
 

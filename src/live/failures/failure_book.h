@@ -118,6 +118,7 @@ class FailureBook {
     std::function<bool(NodeId)> drained;
     std::function<bool(JobId, NodeId)> accepts;  // whether the GPU type is one for the job
     std::function<int(JobId)> least_gpus;        // with which the job can run
+    std::function<bool(JobId)> runs;             // it has an attempt that need not stop
   };
 
   // Must outlive the book.
@@ -143,8 +144,8 @@ class FailureBook {
   using UserOf = std::function<std::string(JobId)>;
   // In how many attempts in a row the job has vanished with another one, on `node`, if that is one
   // too many and its own doing, else 0. It is when they were on three nodes, or several on each of
-  // two, where there are more nodes than one, and no job of another user's vanishes on any of
-  // these.
+  // two, in an order that takes three faults of nodes, one after the other, to explain, where there
+  // are more nodes than one, and no job of another user's vanishes on any of these.
   [[nodiscard]] int VanishesTooOften(JobId job, NodeId node, int eligible,
                                      const UserOf& user_of) const;
   // Whether it matters that an attempt of the job, opened then, runs well on these nodes.
@@ -189,16 +190,16 @@ class FailureBook {
   };
   struct Job {
     std::map<NodeId, Fault> avoided;
-    std::set<NodeId> left_soon;         // where it failed soon, by its own account
-    int failures = 0;                   // in a row that call for a pause
-    int vanished = 0;                   // in a row
-    std::map<NodeId, int> vanished_on;  // of these on which
-    TimePoint until{};                  // it is held back
-    std::string paused_for;             // why
-    TimePoint failed_at{};              // last
-    bool none_left = false;             // it avoids too many nodes
-    std::vector<NodeId> told;           // to the engine
-    bool held = false;                  // as the engine was told
+    std::set<NodeId> left_soon;                   // where it failed soon, by its own account
+    int failures = 0;                             // in a row that call for a pause
+    int vanished = 0;                             // in a row
+    std::map<NodeId, std::uint32_t> vanished_on;  // of these on which: bit i, the i-th from the end
+    TimePoint until{};                            // it is held back
+    std::string paused_for;                       // why
+    TimePoint failed_at{};                        // last
+    bool none_left = false;                       // it avoids too many nodes
+    std::vector<NodeId> told;                     // to the engine
+    bool held = false;                            // as the engine was told
 
     void Serialize(StateStream& state) {
       state(avoided, left_soon, failures, vanished, vanished_on, until, paused_for, failed_at,

@@ -224,6 +224,10 @@ std::vector<model::Event> FailureJudge::Conclusions() {
     return state_.options.policy_traits.may.resize ? std::max(1, request.min_gpus())
                                                    : request.gpus();
   };
+  const auto runs = [this](JobId job) {
+    const std::vector<LiveAttempt>& list = state_.attempts.Of(job);
+    return !list.empty() && !list.back().stopping;
+  };
   std::vector<model::Event> conclusions = state_.failures.Conclude(
       state_.now, {.available = [this](NodeId node) { return state_.leases[node].available; },
                    .drained = [this](NodeId node) { return state_.leases[node].drained; },
@@ -231,7 +235,8 @@ std::vector<model::Event> FailureJudge::Conclusions() {
                        [this](JobId job, NodeId node) {
                          return state_.leases.Accepts(*state_.jobs[job].request, node);
                        },
-                   .least_gpus = least_gpus});
+                   .least_gpus = least_gpus,
+                   .runs = runs});
   const std::string by =
       "drained by the controller at " + TimeText(state_.options.UnixSeconds(state_.now));
   for (std::size_t i = 0, size = conclusions.size(); i < size; ++i) {

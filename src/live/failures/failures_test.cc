@@ -118,7 +118,8 @@ class BookTest : public testing::Test {
             [this](NodeId node) { return !drained_.contains(node) && !down_.contains(node); },
         .drained = [this](NodeId node) { return drained_.contains(node); },
         .accepts = [](JobId, NodeId) { return true; },
-        .least_gpus = [this](JobId) { return gpus_; }};
+        .least_gpus = [this](JobId) { return gpus_; },
+        .runs = [this](JobId job) { return running_.contains(job); }};
     std::vector<model::Event> events;
     do {
       events = book_->Conclude(now_, around);
@@ -143,6 +144,7 @@ class BookTest : public testing::Test {
   int gpus_ = 8;
   std::set<NodeId> drained_;
   std::set<NodeId> down_;
+  std::set<JobId> running_;
   std::map<JobId, model::Event> barred_;
   std::vector<model::Event> facts_;
   std::map<JobId, std::string> users_;  // of the others nothing is known
@@ -348,6 +350,20 @@ TEST_F(BookTest, AJobThatRunsWellWhereItCouldNotDoesNotAvoidTheNode) {
   EXPECT_TRUE(Barred(0).empty());
 }
 
+// Else it would lose its GPUs for nobody.
+TEST_F(BookTest, AJobThatRunsWhereItWouldAvoidTheNodeGoesOnWhenTheOthersGo) {
+  NodeFails(0, 1);
+  Conclude();
+  running_ = {JobAt(0)};
+  down_ = {NodeAt(0), NodeAt(2), NodeAt(3), NodeAt(4), NodeAt(5)};
+  Conclude();
+  EXPECT_FALSE(Held(0));
+  running_.clear();
+  Conclude();
+  EXPECT_TRUE(Held(0));
+  EXPECT_TRUE(book_->HasNoNodeLeft(JobAt(0)));
+}
+
 TEST_F(BookTest, AJobWhoseSupervisorsVanishHasABoundAndHarmsNoNode) {
   const auto vanish = [this](int node) {
     Vanishes(0, node);
@@ -366,6 +382,25 @@ TEST_F(BookTest, AJobWhoseSupervisorsVanishHasABoundAndHarmsNoNode) {
   EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 4);
   EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
   EXPECT_TRUE(drained_.empty());
+}
+
+// Nodes fall sick one after the other; a job that harms itself does so wherever it is.
+TEST_F(BookTest, TwoNodesThatFallSickOneAfterTheOtherFailNoJob) {
+  Vanishes(0, 1);
+  Vanishes(0, 1);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 0);
+  Vanishes(0, 2);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 4);
+  for (int attempt = 0; attempt < 40; ++attempt) {
+    Vanishes(0, 2);
+    EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
+  }
+  Vanishes(0, 1);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 0);  // longer ago: forgotten
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
+  Vanishes(0, 2);
+  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 46);
 }
 
 TEST_F(BookTest, SupervisorsOfSeveralUsersThatVanishAreTheNodesFault) {
