@@ -83,11 +83,11 @@ Proposal AntmanDecision::Take() {
     }
   }
   // A job that has lost its GPUs comes behind those that hold some already: it could take what
-  // one of them waits for, and both would wait for ever.
+  // one of them waits for, and both would wait for ever. Their priority may be another one by now.
   const auto rank = [this](JobId id) {
     const JobSpec& job = snapshot_.jobs->spec(id);
     const bool holds = HoldersFirst() && snapshot_.jobs->grant(id).gpus > 0;
-    return std::tuple(job.priority, !holds, job.submit);
+    return std::tuple(holds ? 0 : job.priority, !holds, job.submit);
   };
   std::stable_sort(waiting.begin(), waiting.end(),
                    [&rank](JobId a, JobId b) { return rank(a) < rank(b); });

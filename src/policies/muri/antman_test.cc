@@ -62,14 +62,16 @@ TEST_F(AntManTest, WhoHoldsSomeGetsTheRestBeforeAnEarlierJob) {
 // As after an update of its priority.
 TEST_F(AntManTest, WhoHoldsSomeAndIsGuaranteedNoMoreGetsTheRestAllTheSame) {
   const JobId late = Add(2, kOpportunistic);
-  const JobId other = Add(1, kGuaranteed);
-  held_.Hold({On(late, 0, 0b01, false), On(other, 0, 0b10, true)});
+  const JobId first = Add(1, kGuaranteed);
+  const JobId second = Add(2, kGuaranteed);
+  held_.Hold({On(late, 0, 0b01, false), On(first, 0, 0b10, true), On(second, 1, 0b11, true)});
   Decide();
   EXPECT_FALSE(Runs(late));
   EXPECT_EQ(GpusOf(late), Masks({0b01, 0}));
-  Leave(other);
+  Leave(first);
+  Add(2, kGuaranteed);
   Decide();
-  EXPECT_TRUE(Runs(late));
+  EXPECT_TRUE(Runs(late)) << "with one GPU each both would wait for ever";
   EXPECT_EQ(GpusOf(late), Masks({0b11, 0}));
 }
 
