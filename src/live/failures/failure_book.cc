@@ -2,7 +2,6 @@
 #include "live/failures/failure_book.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/check.h"
 #include "base/earlier.h"
@@ -36,32 +35,14 @@ std::string_view NameOf(v1::AttemptReport::Cause cause) {
   }
 }
 
-// Which of the attempts in a row have vanished on the node: bit i is the i-th from the end.
-using VanishedOn = std::map<NodeId, std::uint32_t>;
-
-void AddVanished(NodeId node, VanishedOn& on) {
-  for (auto& [other, attempts] : on) {
-    attempts <<= 1U;
-  }
-  on[node] |= 1U;
-  std::erase_if(on, [](const auto& entry) { return entry.second == 0; });
+std::string VanishedKeyOf(JobId job) {
+  return VanishedKey({}) + ", job " + std::to_string(Index(job));
 }
 
-// So many faults of single nodes, one after the other, it takes to explain them.
-int FaultsThatExplain(const VanishedOn& on) {
-  constexpr unsigned kBits = 32;
-  int faults = 0;
-  std::optional<NodeId> last;
-  for (std::uint32_t attempt = 1U << (kBits - 1); attempt != 0; attempt >>= 1U) {
-    const auto at = std::find_if(on.begin(), on.end(), [attempt](const auto& entry) {
-      return (entry.second & attempt) != 0;
-    });
-    if (at != on.end() && last != at->first) {
-      ++faults;
-      last = at->first;
-    }
-  }
-  return faults;
+// So many faults of single nodes, one after the other.
+std::int64_t FaultsThatExplain(std::vector<NodeId> vanished_on) {
+  const auto end = std::unique(vanished_on.begin(), vanished_on.end());
+  return end - vanished_on.begin();
 }
 
 }  // namespace
@@ -215,7 +196,8 @@ void FailureBook::TakeNodeFailure(const FailureNote& note, TimePoint at) {
       .cause = note.cause, .key = note.key, .text = note.text, .agent = note.agent};
   if (vanished) {
     ++job.vanished;
-    AddVanished(note.node, job.vanished_on);
+    ++job.vanished_on[note.node];
+    NoteVanished(note.job, note.node, at);
   }
   if (vanished || !note.avoids) {
     Pause(job, note.text, at);
@@ -327,6 +309,11 @@ void FailureBook::CountReason(const FailureNote& note, TimePoint at) {
   for (Node& node : nodes_) {  // it was not theirs
     node.in_a_row = node.last_key == note.key ? 0 : node.in_a_row;
   }
+}
+
+void FailureBook::NoteVanished(JobId job, NodeId node, TimePoint at) {
+  std::erase_if(reasons_, [&](const Reason& reason) { return reason.at + rules_.window < at; });
+  reasons_.push_back({.key = VanishedKeyOf(job), .node = node, .at = at});
 }
 
 bool FailureBook::IsOfTheCluster(const std::string& key, TimePoint now) const {
@@ -481,33 +468,54 @@ bool FailureBook::IsOfOneJob(const FailureNote& note, int eligible) const {
   return agreed >= std::min(kEnough, eligible);
 }
 
-int FailureBook::VanishesTooOften(JobId id, NodeId node, int eligible,
+// On which nodes, in their order; those of the last window.
+std::vector<NodeId> FailureBook::VanishedInARow(const Vanishing& last) const {
+  std::vector<NodeId> nodes;
+  const auto at = jobs_.find(last.job);
+  const std::size_t in_a_row =
+      at == jobs_.end() ? 0 : static_cast<std::size_t>(at->second.vanished);
+  const std::string key = VanishedKeyOf(last.job);
+  for (auto reason = reasons_.rbegin(); reason != reasons_.rend() && nodes.size() < in_a_row;
+       ++reason) {
+    if (reason->key == key && reason->at + rules_.window >= last.at) {
+      nodes.push_back(reason->node);
+    }
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  nodes.push_back(last.node);
+  return nodes;
+}
+
+int FailureBook::VanishesTooOften(const Vanishing& vanishing, int eligible,
                                   const UserOf& user_of) const {
   constexpr int kNodes = 2;
   constexpr std::size_t kDifferentNodes = 3;
   constexpr int kFaults = 3;
-  const auto at = jobs_.find(id);
-  if (at == jobs_.end() || at->second.vanished + 1 < rules_.most_vanished) {
+  const std::vector<NodeId> row = VanishedInARow(vanishing);
+  if (static_cast<int>(row.size()) < rules_.most_vanished) {
     return 0;
   }
-  VanishedOn on = at->second.vanished_on;
-  AddVanished(node, on);
-  const std::string user = user_of(id);
+  std::map<NodeId, int> on;
+  for (const NodeId node : row) {
+    ++on[node];
+  }
+  const std::string user = user_of(vanishing.job);
   // A node where supervisors of other users' jobs vanish, too, and nothing has run well since.
   const auto is_suspect = [&](const auto& suspect) {
     return nodes_[Index(suspect.first)].in_a_row > 0 &&
            std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
-             return entry.first != id && entry.second.vanished_on.contains(suspect.first) &&
+             return entry.first != vanishing.job &&
+                    entry.second.vanished_on.contains(suspect.first) &&
                     (user.empty() || user_of(entry.first) != user);
            });
   };
-  const auto often = std::count_if(
-      on.begin(), on.end(), [](const auto& entry) { return std::popcount(entry.second) > 1; });
+  const auto often =
+      std::count_if(on.begin(), on.end(), [](const auto& count) { return count.second > 1; });
   const bool on_several =
-      (often >= kNodes || on.size() >= kDifferentNodes) && FaultsThatExplain(on) >= kFaults;
+      (often >= kNodes || on.size() >= kDifferentNodes) && FaultsThatExplain(row) >= kFaults;
   const bool too_often =
       (on_several || eligible < kNodes) && std::none_of(on.begin(), on.end(), is_suspect);
-  return too_often ? at->second.vanished + 1 : 0;
+  return too_often ? static_cast<int>(row.size()) : 0;
 }
 
 bool FailureBook::WantsToKnow(JobId id, const std::vector<NodeId>& nodes, TimePoint opened) const {

@@ -142,11 +142,17 @@ class FailureBook {
   [[nodiscard]] bool IsOfOneJob(const FailureNote& note, int eligible) const;
   // Whose a job is; empty: that is not known, and no two jobs are of the same user.
   using UserOf = std::function<std::string(JobId)>;
-  // In how many attempts in a row the job has vanished with another one, on `node`, if that is one
-  // too many and its own doing, else 0. It is when they were on three nodes, or several on each of
-  // two, in an order that takes three faults of nodes, one after the other, to explain, where there
-  // are more nodes than one, and no job of another user's vanishes on any of these.
-  [[nodiscard]] int VanishesTooOften(JobId job, NodeId node, int eligible,
+  // In how many attempts in a row of the last window the job has vanished with one more now, on
+  // `node`, if that is one too many and its own doing, else 0. It is when they were on three nodes,
+  // or several on each of two, in an order that takes three faults of nodes, one after the other,
+  // to explain, where there are more nodes than one, and no job of another user's vanishes on any
+  // of these.
+  struct Vanishing {
+    JobId job{};
+    NodeId node{};
+    TimePoint at{};
+  };
+  [[nodiscard]] int VanishesTooOften(const Vanishing& vanishing, int eligible,
                                      const UserOf& user_of) const;
   // Whether it matters that an attempt of the job, opened then, runs well on these nodes.
   [[nodiscard]] bool WantsToKnow(JobId job, const std::vector<NodeId>& nodes,
@@ -190,16 +196,16 @@ class FailureBook {
   };
   struct Job {
     std::map<NodeId, Fault> avoided;
-    std::set<NodeId> left_soon;                   // where it failed soon, by its own account
-    int failures = 0;                             // in a row that call for a pause
-    int vanished = 0;                             // in a row
-    std::map<NodeId, std::uint32_t> vanished_on;  // of these on which: bit i, the i-th from the end
-    TimePoint until{};                            // it is held back
-    std::string paused_for;                       // why
-    TimePoint failed_at{};                        // last
-    bool none_left = false;                       // it avoids too many nodes
-    std::vector<NodeId> told;                     // to the engine
-    bool held = false;                            // as the engine was told
+    std::set<NodeId> left_soon;         // where it failed soon, by its own account
+    int failures = 0;                   // in a row that call for a pause
+    int vanished = 0;                   // in a row
+    std::map<NodeId, int> vanished_on;  // of these on which
+    TimePoint until{};                  // it is held back
+    std::string paused_for;             // why
+    TimePoint failed_at{};              // last
+    bool none_left = false;             // it avoids too many nodes
+    std::vector<NodeId> told;           // to the engine
+    bool held = false;                  // as the engine was told
 
     void Serialize(StateStream& state) {
       state(avoided, left_soon, failures, vanished, vanished_on, until, paused_for, failed_at,
@@ -237,6 +243,8 @@ class FailureBook {
   [[nodiscard]] Duration PauseOf(int failures) const;
   void CountFailure(const FailureNote& note, TimePoint at);
   void CountReason(const FailureNote& note, TimePoint at);
+  void NoteVanished(JobId job, NodeId node, TimePoint at);
+  [[nodiscard]] std::vector<NodeId> VanishedInARow(const Vanishing& last) const;
   [[nodiscard]] bool OthersFailFor(const FailureNote& note) const;
   [[nodiscard]] bool IsOfTheCluster(const std::string& key, TimePoint now) const;
   [[nodiscard]] bool IsSoft(const Fault& fault, TimePoint now) const;
@@ -252,7 +260,7 @@ class FailureBook {
   std::map<JobId, Job> jobs_;  // those with something to remember
   std::vector<Node> nodes_;
   std::size_t nodes_in_doubt_ = 0;  // with failures in a row
-  std::vector<Reason> reasons_;     // of the last window
+  std::vector<Reason> reasons_;     // of the last window; of vanished attempts all, by job
   std::string cluster_text_;        // the last reason that was the whole cluster's
   int cluster_pauses_ = 0;          // in a row
   TimePoint cluster_until_{};

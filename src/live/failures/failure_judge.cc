@@ -92,7 +92,9 @@ void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
     return state_.jobs[job].request->launch().owner().user();
   };
   const int times =
-      vanished ? state_.failures.VanishesTooOften(id, part.node, NodesFor(id, true), user_of) : 0;
+      vanished ? state_.failures.VanishesTooOften({.job = id, .node = part.node, .at = state_.now},
+                                                  NodesFor(id, true), user_of)
+               : 0;
   if (times > 0) {
     state_.jobs[id].reason =
         "its supervisor has vanished in " + std::to_string(times) +

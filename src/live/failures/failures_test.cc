@@ -100,6 +100,11 @@ class BookTest : public testing::Test {
           .text = "its supervisor is gone",
           .agent = "first"});
   }
+  // Job 0, now.
+  [[nodiscard]] int VanishesTooOften(std::size_t node, int eligible = 6) const {
+    return book_->VanishesTooOften({.job = JobAt(0), .node = NodeAt(node), .at = now_}, eligible,
+                                   user_of_);
+  }
   void JobFails(int job, int node, bool soon = true) {
     Note({.kind = FailureNote::Kind::kJobFailed,
           .job = JobAt(static_cast<std::size_t>(job)),
@@ -373,14 +378,14 @@ TEST_F(BookTest, AJobWhoseSupervisorsVanishHasABoundAndHarmsNoNode) {
     Conclude();
   };
   vanish(2);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 0);
+  EXPECT_EQ(VanishesTooOften(1), 0);
   vanish(1);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);  // it may be node 2
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 1, user_of_), 3);  // there is no other
+  EXPECT_EQ(VanishesTooOften(3), 3);
+  EXPECT_EQ(VanishesTooOften(2), 0);     // it may be node 2
+  EXPECT_EQ(VanishesTooOften(2, 1), 3);  // there is no other
   vanish(2);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 4);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
+  EXPECT_EQ(VanishesTooOften(1), 4);
+  EXPECT_EQ(VanishesTooOften(2), 0);
   EXPECT_TRUE(drained_.empty());
 }
 
@@ -388,33 +393,43 @@ TEST_F(BookTest, AJobWhoseSupervisorsVanishHasABoundAndHarmsNoNode) {
 TEST_F(BookTest, TwoNodesThatFallSickOneAfterTheOtherFailNoJob) {
   Vanishes(0, 1);
   Vanishes(0, 1);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 0);
+  EXPECT_EQ(VanishesTooOften(1), 0);
   Vanishes(0, 2);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 4);
-  for (int attempt = 0; attempt < 40; ++attempt) {
-    Vanishes(0, 2);
-    EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
-  }
+  EXPECT_EQ(VanishesTooOften(2), 0);
+  EXPECT_EQ(VanishesTooOften(3), 4);
+  Vanishes(0, 2);
+  EXPECT_EQ(VanishesTooOften(2), 0);
+  EXPECT_EQ(VanishesTooOften(1), 5);
+}
+
+TEST_F(BookTest, NodesThatFallSickNowAndThenFailNoJob) {
   Vanishes(0, 1);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 0);  // longer ago: forgotten
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(2), 6, user_of_), 0);
+  now_ += std::chrono::minutes(4);
   Vanishes(0, 2);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(1), 6, user_of_), 46);
+  now_ += std::chrono::minutes(6);
+  EXPECT_EQ(VanishesTooOften(3), 3);
+  now_ += seconds(1);
+  EXPECT_EQ(VanishesTooOften(3), 0);
+  Vanishes(0, 3);
+  EXPECT_EQ(VanishesTooOften(4), 3);
+  EXPECT_EQ(VanishesTooOften(2), 0);
+  RunsWell(0, 4);
+  Vanishes(0, 1);
+  EXPECT_EQ(VanishesTooOften(4), 0);
 }
 
 TEST_F(BookTest, SupervisorsOfSeveralUsersThatVanishAreTheNodesFault) {
   Vanishes(0, 1);
   Vanishes(0, 2);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
+  EXPECT_EQ(VanishesTooOften(3), 3);
   Vanishes(1, 1);  // of an unknown user
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 0);
+  EXPECT_EQ(VanishesTooOften(3), 0);
   RunsWell(2, 1);  // the node is well
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
+  EXPECT_EQ(VanishesTooOften(3), 3);
   users_[JobAt(0)] = "ann";
   users_[JobAt(5)] = "ben";
   Vanishes(5, 1);
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 0);
+  EXPECT_EQ(VanishesTooOften(3), 0);
   Vanishes(3, 1);
   Conclude();
   EXPECT_TRUE(drained_.empty());
@@ -435,7 +450,7 @@ TEST_F(BookTest, AllJobsOfOneUserAreTheUsersOwn) {
     }
   }
   EXPECT_TRUE(drained_.empty());
-  EXPECT_EQ(book_->VanishesTooOften(JobAt(0), NodeAt(3), 6, user_of_), 3);
+  EXPECT_EQ(VanishesTooOften(3), 3);
 }
 
 TEST_F(BookTest, AVanishedSupervisorBarsNoJobForGood) {
