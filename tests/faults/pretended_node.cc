@@ -75,6 +75,9 @@ void PretendedProcesses::Start(const v1::StartAttempt& start) {
     TellProgress(key, world_.Chance(0.1) ? 8 : 1 + static_cast<double>(world_.Pick(5)));
   }
   world_.launches().Begin(node_, start);
+  if (lease_end_ <= world_.now()) {  // supervisors look at once
+    Stop(start.id(), lease_grace_);
+  }
 }
 
 // Of workers that are measured. They advance as the controller thinks, and say that they were so
@@ -244,6 +247,8 @@ void PretendedProcesses::SetLease(Duration from_now, Duration grace) {
   if (world_.options().bug == PlantedBug::kNoFencing) {
     return;
   }
+  lease_end_ = world_.now() + from_now;
+  lease_grace_ = grace;
   world_.After(std::max(Duration{0}, from_now), [this, number, grace] {
     if (number != lease_number_) {
       return;

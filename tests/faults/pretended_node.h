@@ -100,6 +100,8 @@ class PretendedProcesses final : public supervisor::Processes {
   std::map<AttemptKey, Running> attempts_;
   std::vector<v1::AttemptReport> reports_;
   std::uint64_t lease_number_ = 0;
+  TimePoint lease_end_ = kEndOfTime;
+  Duration lease_grace_{0};
   StageWorkers stages_;
 };
 

@@ -48,16 +48,18 @@ std::vector<JobId> FailureJudge::JudgeDue() {
 }
 
 // The workers of a gang fail when those of another node have gone. So a failure is the job's own
-// only if all other nodes have been heard of since and had none before.
+// only if all other nodes have been heard of since and had none before. What is heard sooner than a
+// heartbeat later may have been on its way.
 bool FailureJudge::MayJudge(const LiveAttempt& attempt) const {
   const std::vector<PartFailure> failures = FailuresOf(attempt);
   if (NoneFailed(failures) || OwnerOf(failures[FirstFailed(failures)]) != FailureOwner::kJob) {
     return true;
   }
+  const TimePoint since = *attempt.failed + state_.options.Scaled(state_.options.heartbeat);
   return std::all_of(attempt.parts.begin(), attempt.parts.end(), [&](const Part& part) {
     const LiveNode& node = state_.leases[part.node];
     return part.state == PartState::kExited || part.failure.has_failed() ||
-           (node.connection && node.heard > *attempt.failed);
+           (node.connection && node.heard >= since);
   });
 }
 
