@@ -14,6 +14,7 @@
 #include "identity/keys.h"
 #include "launcher/credential.h"
 #include "supervisor/attach/attach_digest.h"
+#include "supervisor/launch/containers.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/process_table.h"
 
@@ -134,9 +135,13 @@ Status Attachments::WhyNot(const v1::AttachOrder& order) const {
   return options_.key.empty() ? Status() : CheckWord(options_.key, order);
 }
 
+int Attachments::LocalRankOf(const v1::AttachRequest& request) const {
+  return std::max(0, request.rank() - start_.first_rank());
+}
+
 WorkerCommand Attachments::CommandOf(const v1::AttachRequest& request,
                                      const SessionStreams& streams) const {
-  const int local_rank = std::max(0, request.rank() - start_.first_rank());
+  const int local_rank = LocalRankOf(request);
   WorkerCommand made{.command = {request.command().begin(), request.command().end()},
                      .environment = options_.environment(local_rank),
                      .working_directory = start_.launch().working_directory(),
@@ -186,7 +191,8 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
   if (start_.launch().has_container()) {
     session.SetMark(SessionMark(request.session()));
   }
-  commands_.emplace(request.session(), Command{.session = std::move(session)});
+  commands_.emplace(request.session(),
+                    Command{.session = std::move(session), .local_rank = LocalRankOf(request)});
 }
 
 // --------------------------------------------------------------------------------------- processes
@@ -199,10 +205,44 @@ bool Attachments::NoteEnd(pid_t child, int exit_code, Clock::time_point now) {
   for (auto& [name, command] : commands_) {
     if (command.session.pid() == child && !command.session.ended()) {
       command.session.End(exit_code, now);
+      CleanUpContainers();
       return true;
     }
   }
   return false;
+}
+
+bool Attachments::Runs(int local_rank) const {
+  return std::any_of(commands_.begin(), commands_.end(), [local_rank](const auto& entry) {
+    return entry.second.local_rank == local_rank && !entry.second.session.ended();
+  });
+}
+
+void Attachments::NoteOrphansEnd(pid_t child) {
+  if (commands_.empty()) {
+    return;
+  }
+  const std::optional<int> closed = ContainerWatchedBy(child, start_, folder_);
+  if (!closed) {
+    return;
+  }
+  for (const auto& [name, command] : commands_) {
+    if (command.local_rank == *closed && !command.session.ended()) {
+      command.session.Signal(SIGKILL);
+    }
+  }
+  closed_.push_back(*closed);
+  CleanUpContainers();
+}
+
+void Attachments::CleanUpContainers() {
+  std::erase_if(closed_, [this](int local_rank) {
+    if (Runs(local_rank)) {
+      return false;
+    }
+    CleanUpContainer(local_rank, start_, folder_, options_.environment(local_rank));
+    return true;
+  });
 }
 
 bool Attachments::Has(pid_t session) const {
