@@ -931,6 +931,30 @@ TEST_F(SupervisorTest, AJobCannotSayThatItsNodeDoesNotEndIt) {
   EXPECT_EQ(end.unended(), "");
 }
 
+TEST_F(SupervisorTest, WhoSpeaksForASupervisorCannotSaySoEither) {
+  UseLauncher("until [ -e $folder/control.sock ]; do sleep 0.02; done; sleep 0.2", "exit 0");
+  processes_->Start(Shell(1, "true"));
+  const Result<io::Descriptor> socket = ListenIn(OpenFolder(Folder(1).path()), "control.sock");
+  ASSERT_TRUE(socket.ok());
+  io::Descriptor agent;
+  ASSERT_TRUE(Comes([&] {
+    agent = io::Descriptor(accept(socket.value().get(), nullptr, nullptr));
+    return agent.open();
+  }));
+  AttemptReport said;
+  *said.mutable_id() = Id(1);
+  said.set_state(AttemptReport::RUNNING);
+  said.set_iterations(7);
+  said.set_unended("drain it");
+  const std::string bytes = Framed(said);
+  EXPECT_GT(send(agent.get(), bytes.data(), bytes.size(), 0), 0);
+  const AttemptReport told =
+      Await(1, [](const AttemptReport& report) { return report.iterations() == 7; });
+  EXPECT_EQ(told.unended(), "");
+  agent.Close();
+  EXPECT_EQ(AwaitEnd(1).unended(), "");
+}
+
 TEST_F(SupervisorTest, OnlyTheUserMayLookIntoAnAttempt) {
   processes_->Start(Shell(1, "umask; sleep 60"));
   ASSERT_TRUE(LogComes(1, "\n"));
