@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -177,6 +178,14 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
                   fmt::format("job {} has {} attached commands on this node already",
                               start_.id().job(), commands_.size()));
   }
+  const int local_rank = LocalRankOf(request);
+  if (start_.launch().has_container() &&
+      access(folder_.PathOf(ContainerPidFile(local_rank).c_str()).c_str(), F_OK) != 0) {
+    return Refuse(order, kFailedPrecondition,
+                  fmt::format("the container of worker {} of job {} has not started yet; "
+                              "'trainyard logs {}' has what podman says",
+                              request.rank(), start_.id().job(), start_.id().job()));
+  }
   std::optional<SessionStreams> streams =
       request.terminal() ? SessionStreams::Terminal(request.rows(), request.columns())
                          : SessionStreams::Pipes();
@@ -192,7 +201,7 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
     session.SetMark(SessionMark(request.session()));
   }
   commands_.emplace(request.session(),
-                    Command{.session = std::move(session), .local_rank = LocalRankOf(request)});
+                    Command{.session = std::move(session), .local_rank = local_rank});
 }
 
 // --------------------------------------------------------------------------------------- processes
