@@ -934,7 +934,7 @@ TEST_F(SupervisorTest, AJobCannotSayThatItsNodeDoesNotEndIt) {
 TEST_F(SupervisorTest, WhoSpeaksForASupervisorCannotSaySoEither) {
   UseLauncher("until [ -e $folder/control.sock ]; do sleep 0.02; done; sleep 0.2", "exit 0");
   processes_->Start(Shell(1, "true"));
-  const Result<io::Descriptor> socket = ListenIn(OpenFolder(Folder(1).path()), "control.sock");
+  Result<io::Descriptor> socket = ListenIn(OpenFolder(Folder(1).path()), "control.sock");
   ASSERT_TRUE(socket.ok());
   io::Descriptor agent;
   ASSERT_TRUE(Comes([&] {
@@ -951,6 +951,7 @@ TEST_F(SupervisorTest, WhoSpeaksForASupervisorCannotSaySoEither) {
   const AttemptReport told =
       Await(1, [](const AttemptReport& report) { return report.iterations() == 7; });
   EXPECT_EQ(told.unended(), "");
+  socket.value().Close();
   agent.Close();
   EXPECT_EQ(AwaitEnd(1).unended(), "");
 }
