@@ -171,6 +171,9 @@ void Eligibility::Defer(JobId job) {
 void Eligibility::Ended(JobId job, bool was_deferred) {
   held_.erase(job);
   barred_.erase(job);
+  if (has_limits_) {
+    WatchLimit(job);
+  }
   if (namesakes_) {
     namesakes_->Remove(job);
   }
@@ -205,20 +208,28 @@ void Eligibility::Respecified(JobId job) {
 
 // ------------------------------------------------------------------------------------- time limits
 
-// When the job will have run for as long as it may; nothing: it does not run, or has no limit.
-// While it holds GPUs and waits for more it does not run.
+// When a live job will have run for as long as it may, or has; nothing: it does not run, or has no
+// limit. While it holds GPUs and waits for more it does not run.
 std::optional<TimePoint> Eligibility::LimitOf(JobId id) const {
   const model::JobRecord& job = jobs_[id];
   const std::optional<Duration> limit = TraitsOf(job).time_limit;
-  return limit && job.phase.get() == model::JobPhase::kRunning && job.grant.running
+  if (!limit || !job.phase.live()) {
+    return std::nullopt;
+  }
+  const bool runs = job.phase.get() == model::JobPhase::kRunning && job.grant.running;
+  return runs || job.progress.run_time >= *limit
              ? std::optional(job.progress.as_of + *limit - job.progress.run_time)
              : std::nullopt;
 }
 
 void Eligibility::WatchLimit(JobId job) {
   has_limits_ = has_limits_ || TraitsOf(jobs_[job]).time_limit;
+  if (const auto watched = limit_of_.extract(job); !watched.empty()) {
+    limits_.erase({watched.mapped(), job});
+  }
   if (const std::optional<TimePoint> limit = LimitOf(job)) {
-    times_.emplace(*limit, job);
+    limit_of_[job] = *limit;
+    limits_.emplace(*limit, job);
   }
 }
 
@@ -349,18 +360,15 @@ void Eligibility::Present(JobId first, Unit& unit, Changes& changes) const {
 
 Eligibility::Changes Eligibility::Take(TimePoint now) {
   Changes changes;
-  while (!times_.empty() && times_.begin()->first <= now) {
-    const JobId job = times_.begin()->second;
-    times_.erase(times_.begin());
-    if (units_.contains(job)) {
-      ready_.insert(job);
-    }
-    if (const std::optional<TimePoint> limit = LimitOf(job)) {
-      if (*limit > now) {
-        times_.emplace(*limit, job);
-      } else if (std::find(changes.over.begin(), changes.over.end(), job) == changes.over.end()) {
-        changes.over.push_back(job);  // once, though it was watched for earlier grants, too
-      }
+  for (; NextOf(times_) <= now; times_.erase(times_.begin())) {
+    ready_.insert(times_.begin()->second);
+  }
+  while (NextOf(limits_) <= now) {
+    const JobId job = limits_.begin()->second;
+    limits_.erase(limits_.begin());
+    limit_of_.erase(job);
+    if (LimitOf(job).value_or(kEndOfTime) <= now) {  // it may have lost its GPUs just now
+      changes.over.push_back(job);
     }
   }
   for (const JobId first : std::exchange(ready_, {})) {
@@ -401,6 +409,13 @@ void Eligibility::Serialize(StateStream& state) {
     watchers_.clear();
     for (const auto& [first, unit] : units_) {
       Watch(first, unit);
+    }
+    limit_of_.clear();
+    limits_.clear();
+    for (std::size_t i = 0; has_limits_ && i < jobs_.size(); ++i) {
+      if (jobs_.IsLive(JobAt(i))) {
+        WatchLimit(JobAt(i));
+      }
     }
   }
 }

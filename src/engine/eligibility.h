@@ -4,6 +4,7 @@
 // Jobs that state none of these cost nothing here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -67,7 +68,7 @@ class Eligibility {
   void Ended(JobId job, bool was_deferred);
   // Other values of the job's specification.
   void Respecified(JobId job);
-  // The job is there and has a limit, or has come to hold GPUs, or its limit has changed.
+  // The job is there and has a limit, or has got or lost GPUs, or its limit has changed.
   void WatchLimit(JobId job);
   [[nodiscard]] bool has_limits() const { return has_limits_; }  // any job
 
@@ -79,13 +80,14 @@ class Eligibility {
   // What has changed by now. Jobs that cannot start have to end, which Ended is told.
   [[nodiscard]] Changes Take(TimePoint now);
   [[nodiscard]] bool IsDue(TimePoint now) const {
-    return !ready_.empty() || (!times_.empty() && times_.begin()->first <= now);
+    return !ready_.empty() || std::min(NextOf(times_), NextOf(limits_)) <= now;
   }
   // The next time at which something is due by itself.
   [[nodiscard]] std::optional<TimePoint> next(TimePoint now) const {
-    return !ready_.empty()  ? std::optional(now)
-           : times_.empty() ? std::nullopt
-                            : std::optional(times_.begin()->first);
+    const TimePoint next = std::min(NextOf(times_), NextOf(limits_));
+    return !ready_.empty()      ? std::optional(now)
+           : next == kEndOfTime ? std::nullopt
+                                : std::optional(next);
   }
   // REQUIRES: the job is deferred.
   [[nodiscard]] Deferral WhyDeferred(JobId job) const;
@@ -99,6 +101,7 @@ class Eligibility {
 
  private:
   enum class Verdict : std::uint8_t { kMet, kWaits, kNever };
+  using Times = std::set<std::pair<TimePoint, JobId>>;
   using Jobs = std::pair<JobId, std::uint32_t>;  // so many from the first
   struct Wait {
     model::Condition::Kind kind{};
@@ -117,6 +120,9 @@ class Eligibility {
     void Serialize(StateStream& state) { state(count, at_once, next, active, any, waits, skipped); }
   };
 
+  [[nodiscard]] static TimePoint NextOf(const Times& times) {
+    return times.empty() ? kEndOfTime : times.begin()->first;
+  }
   [[nodiscard]] JobId UnitOf(JobId job) const;
   [[nodiscard]] std::optional<Jobs> Named(const std::string& number) const;
   [[nodiscard]] std::vector<Jobs> NamesakesOf(JobId job);
@@ -140,7 +146,11 @@ class Eligibility {
   std::set<JobId> held_;                               // by their users
   std::set<JobId> barred_;                             // by the world
   bool has_limits_ = false;
-  std::set<std::pair<TimePoint, JobId>> times_;  // begins of units and limits of jobs
+  Times times_;  // at which units may begin
+  // When jobs that run, or have run for too long, reach their limits; by job and by time. Not
+  // saved.
+  std::map<JobId, TimePoint> limit_of_;
+  Times limits_;
   // Of all jobs, from the first on that asks for it. Not saved.
   std::optional<Namesakes> namesakes_;
   std::map<JobId, std::vector<JobId>> watchers_;  // the units that wait for a job; not saved

@@ -507,6 +507,9 @@ void Engine::Drop(JobId job, TimePoint now) {
   if (rules_.end.source != model::EndRule::Source::kPlanned) {
     ends_.Cancel(records(), job);
   }
+  if (eligibility_.has_limits()) {
+    eligibility_.WatchLimit(job);
+  }
   (void)Act(model::ActionKind::kPreempt, job);
 }
 

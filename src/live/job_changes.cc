@@ -113,18 +113,14 @@ std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t 
 
 // False: the job is a task of an array, though not the first, and would wait for something else.
 bool LiveCalls::WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const {
-  constexpr Duration kApart = std::chrono::seconds(5);  // between the calls for two tasks
   const LiveJob& job = state_.jobs[task];
   if (!job.array || *job.array == task) {
     return true;
   }
   const std::optional<TimePoint>& begin = model::PartOf<JobTraits>(*job.spec).begin;
   const v1::JobRequest& values = request.values();
-  const Duration apart = begin && values.has_begin_s()
-                             ? state_.now + FromSeconds(values.begin_s()) - *begin
-                             : Duration{0};
   const bool begins_so = begin.has_value() == values.has_begin_s() &&
-                         std::max(apart, -apart) <= state_.options.Scaled(kApart);
+                         (!begin || IsClockError(Seconds(state_.now - *begin) + values.begin_s()));
   return (!Names(request, "begin") || begins_so) &&
          (!Names(request, "dependency") || job.request->dependency() == values.dependency());
 }

@@ -385,10 +385,6 @@ std::string MistakeOfLauncher(const v1::LaunchSpec& launch) {
   if (!launch.has_container()) {
     return {};
   }
-  if (launch.input() == v1::LaunchSpec::TERMINAL) {
-    return "a container has no terminal of the job's; expected no --pty with --container-image, or "
-           "'trainyard attach'";
-  }
   if (launch.launcher() == v1::LaunchSpec::MPI) {
     return "--launcher mpi starts its workers outside of containers; expected no "
            "--container-image, or another launcher";

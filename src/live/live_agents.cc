@@ -209,8 +209,8 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
   part.state = PartState::kExited;
   part.finished = report.finished();
   state_.gates.Leave(part.node, {NumberOf(id), attempt.number});
-  if (!report.message().empty()) {
-    job.reason = report.message();
+  if (!report.message().empty() && (!job.ending || job.reason.empty())) {
+    job.reason = report.message();  // but of a job that a rule has ended, that is the reason
   }
   if (!job.ending) {
     // Only what is on disk counts when an attempt has gone.

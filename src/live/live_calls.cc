@@ -4,6 +4,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -260,10 +261,16 @@ void LiveCalls::AddSubmit(JobId id, v1::JobRequest job, JobSpec spec) {
         .spec = std::make_shared<const JobSpec>(std::move(spec))});
 }
 
+// Whether a client that says the same again may mean that: so much later, in seconds of which
+// nothing is known, as they are what a client says.
+bool LiveCalls::IsClockError(double apart_s) const {
+  constexpr Duration kClocks = std::chrono::seconds(5);
+  return std::abs(apart_s) <= Seconds(state_.options.Scaled(kClocks));
+}
+
 // How the request differs from that of the job; empty: not at all. A deadline that was given as a
 // time of day is another number of seconds from now each time.
 std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) const {
-  constexpr Duration kClocks = std::chrono::seconds(5);
   v1::JobRequest before;  // as submitted, though it may have been resized
   CHECK(before.ParseFromString(state_.jobs[id].spec->launch));
   v1::JobRequest now = request;
@@ -276,21 +283,14 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
   if (now.name().empty()) {
     now.set_name("job-" + std::to_string(NumberOf(id)));
   }
-  const auto deadline = [](const v1::JobRequest& job, TimePoint submitted) {
-    return submitted + FromSeconds(job.deadline_s());
-  };
-  if (now.has_begin_s() && before.has_begin_s()) {
-    const Duration apart = state_.now + FromSeconds(now.begin_s()) - state_.jobs[id].submitted -
-                           FromSeconds(before.begin_s());
-    if (std::max(apart, -apart) <= state_.options.Scaled(kClocks)) {
-      now.set_begin_s(before.begin_s());
-    }
+  const double later = Seconds(state_.now - state_.jobs[id].submitted);
+  if (now.has_begin_s() && before.has_begin_s() &&
+      IsClockError(later + now.begin_s() - before.begin_s())) {
+    now.set_begin_s(before.begin_s());
   }
-  if (now.has_deadline_s() && before.has_deadline_s()) {
-    const Duration apart = deadline(now, state_.now) - deadline(before, state_.jobs[id].submitted);
-    if (std::max(apart, -apart) <= state_.options.Scaled(kClocks)) {
-      now.set_deadline_s(before.deadline_s());
-    }
+  if (now.has_deadline_s() && before.has_deadline_s() &&
+      IsClockError(later + now.deadline_s() - before.deadline_s())) {
+    now.set_deadline_s(before.deadline_s());
   }
   std::string differences;
   google::protobuf::util::MessageDifferencer differencer;

@@ -94,6 +94,7 @@ class LiveCalls {
   // Who makes a change, for the journal; the note's text comes behind that.
   void NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note);
   [[nodiscard]] bool MayCountAnew(std::uint64_t call, JobId job, const v1::JobRequest& wanted);
+  [[nodiscard]] bool IsClockError(double apart_s) const;
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
 

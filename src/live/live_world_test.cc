@@ -934,6 +934,21 @@ TEST_F(LiveWorldTest, AFailureEndsAJobThatMayNotTryAgain) {
   EXPECT_EQ(controller_->world().StatusOf(JobAt(0)).reason(), "worker 0 exited with 3");
 }
 
+TEST_F(LiveWorldTest, ATimeLimitIsTheReasonWhateverTheAttemptSaysAtItsEnd) {
+  Hello(10, "a");
+  v1::ClientRequest request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_time_s(60);
+  Call(request);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  Step(seconds(61));
+  v1::AttemptReport report = Report(1, 1, v1::AttemptReport::EXITED, 137);
+  report.set_message("killed after its grace");
+  Tell(10, report);
+  EXPECT_EQ(StateOf(1), v1::FAILED);
+  EXPECT_EQ(controller_->world().StatusOf(JobAt(0)).reason(),
+            "it has reached its time limit of 1m00s");
+}
+
 TEST_F(LiveWorldTest, AJobThatAdvancesNoMoreSaysSo) {
   Hello(10, "a");
   Call(Submission(1));

@@ -63,13 +63,6 @@ bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
                     });
 }
 
-// Of a container that could not be notified: where it has not been started yet, it is not to be.
-void NotifyPodman(pid_t pid) {
-  if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
-    SendSignal(*podman, SIGTERM);
-  }
-}
-
 // All that can fail before there is anything to supervise.
 struct Prepared {
   AttemptFolder folder;
@@ -131,7 +124,6 @@ class Supervisor {
   struct Worker {
     pid_t pid = 0;
     bool running = true;
-    pid_t notice = 0;  // process that notifies its container; 0: none
   };
 
   void StartWorkers();
@@ -141,7 +133,6 @@ class Supervisor {
   void ReapChildren();
   void NoteEnd(pid_t child, int exit_code);
   void NoteFailure(int exit_code);
-  void NotifyContainers();
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
   void ServeDaemons();
@@ -153,7 +144,7 @@ class Supervisor {
   [[nodiscard]] std::optional<StartFailure> PrepareMpi();
   [[nodiscard]] std::optional<StartFailure> StartProcess(int number);
   [[nodiscard]] bool IsWorker(const Process& process) const;
-  void SignalWorkers(int signal) const;
+  void SignalWorkers(int signal);
   void Decide();
   void NoteIgnoredNotice();
   void KillRest();
@@ -177,6 +168,7 @@ class Supervisor {
   std::string program_;                // this one's path
   std::optional<DaemonDesk> daemons_;  // until mpirun has all of its own
   Attachments attachments_;
+  ContainerSignals container_signals_;
 
   std::vector<Worker> workers_;
   bool started_ = false;  // all of them
@@ -215,6 +207,7 @@ Supervisor::Supervisor(Prepared prepared)
                    {.key = std::move(prepared.key),
                     .environment = [this](int rank) { return EnvironmentOf(rank); },
                     .mask = worker_mask_}),
+      container_signals_(start_, folder_),
       limits_memory_(folder_.IsShared()) {
   sigset_t taken;
   sigemptyset(&taken);
@@ -438,21 +431,14 @@ void Supervisor::ReapChildren() {
 }
 
 void Supervisor::NoteEnd(pid_t child, int exit_code) {
-  if (attachments_.NoteEnd(child, exit_code, Clock::now())) {
+  if (attachments_.NoteEnd(child, exit_code, Clock::now()) ||
+      container_signals_.NoteEnd(child, exit_code)) {
     return;
   }
-  const auto worker = std::find_if(workers_.begin(), workers_.end(), [child](const Worker& w) {
-    return w.pid == child || w.notice == child;
-  });
+  const auto worker = std::find_if(workers_.begin(), workers_.end(),
+                                   [child](const Worker& w) { return w.pid == child; });
   if (worker == workers_.end() || !worker->running) {
     return;  // an orphan
-  }
-  if (worker->notice == child) {
-    worker->notice = 0;
-    if (exit_code != 0) {
-      NotifyPodman(worker->pid);
-    }
-    return;
   }
   worker->running = false;
   if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
@@ -558,27 +544,7 @@ void Supervisor::GiveNotice(std::int64_t grace_ms) {
   notice_end_ = end;
   job_server_.GiveNotice(end);
   if (first && grace_ms > 0 && !job_server_.training().no_signals) {
-    start_.launch().has_container() ? NotifyContainers() : SignalWorkers(SIGTERM);
-  }
-}
-
-// While a container is being started, a signal to `podman run` or to what it has started is lost,
-// or ends the container without a notice.
-void Supervisor::NotifyContainers() {
-  for (std::size_t number = 0; number < workers_.size(); ++number) {
-    Worker& worker = workers_[number];
-    if (!worker.running) {
-      continue;
-    }
-    const std::variant<pid_t, StartFailure> notice =
-        StartWorker({.command = NoticeCommand(start_, static_cast<int>(number), folder_),
-                     .environment = EnvironmentOf(static_cast<int>(number)),
-                     .log = folder_.PathOf("supervisor.log")});
-    if (const pid_t* const pid = std::get_if<pid_t>(&notice); pid != nullptr) {
-      worker.notice = *pid;
-    } else {
-      NotifyPodman(worker.pid);
-    }
+    SignalWorkers(SIGTERM);
   }
 }
 
@@ -602,7 +568,17 @@ bool Supervisor::IsWorker(const Process& process) const {
 }
 
 // Signals each process by itself: the number of a group alone could be another group's by now.
-void Supervisor::SignalWorkers(int signal) const {
+void Supervisor::SignalWorkers(int signal) {
+  if (start_.launch().has_container()) {
+    int number = 0;
+    for (const Worker& worker : workers_) {
+      if (worker.running) {
+        container_signals_.Send(number, worker.pid, signal, EnvironmentOf(number));
+      }
+      ++number;
+    }
+    return;
+  }
   const std::vector<Process> all = DescendantsOf(getpid());
   const bool has_workers =
       std::any_of(all.begin(), all.end(), [this](const Process& p) { return IsWorker(p); });

@@ -277,6 +277,43 @@ TEST(EngineTest, ACancelledJobMakesRoom) {
   EXPECT_EQ(engine.next_end(), AtSeconds(140));
 }
 
+// A controller that could not write for a while learns late, and of all at once.
+TEST(EngineTest, AJobThatHasLostItsGpusPastItsTimeLimitIsEnded) {
+  const Components policy = PolicyNamed("fifo");
+  const Components placement = PlacementNamed("consolidated");
+  const std::unique_ptr<Admission> admission = AdmitAll();
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
+  engine::Engine engine({.rules = FreeRules(),
+                         .cluster = MakeCluster(2, 1),
+                         .bundle = {.ordering = policy.ordering.get(),
+                                    .placement = placement.placement.get(),
+                                    .admission = admission.get()},
+                         .rates = rates.get()});
+  const auto limited = [](double seconds) {
+    JobTraits traits;
+    traits.time_limit = FromSeconds(seconds);
+    JobSpec job = MakeJob(0, 1, 500);
+    job.traits = std::make_shared<const JobTraits>(traits);
+    return std::make_shared<const JobSpec>(job);
+  };
+  const auto step = [&engine](double seconds, std::vector<model::Event> events) {
+    for (model::Event& event : events) {
+      event.at = AtSeconds(seconds);
+    }
+    ASSERT_TRUE(engine.Step({.now = AtSeconds(seconds), .events = std::move(events)}).ok());
+  };
+  step(0, {{.kind = model::EventKind::kSubmit, .job = JobAt(0), .spec = limited(60)},
+           {.kind = model::EventKind::kSubmit, .job = JobAt(1), .spec = limited(200)}});
+  step(90, {{.kind = model::EventKind::kNodeDown, .node = NodeAt(0)},
+            {.kind = model::EventKind::kNodeDown, .node = NodeAt(1)}});
+  EXPECT_EQ(engine.records()[0].phase.get(), model::JobPhase::kFailed);
+  EXPECT_EQ(engine.records()[0].progress.run_time, FromSeconds(90));
+  EXPECT_EQ(engine.records()[1].phase.get(), model::JobPhase::kWaiting);
+  EXPECT_EQ(engine.next_wakeup(), std::nullopt) << "the other one does not run";
+  step(100, {{.kind = model::EventKind::kUpdated, .job = JobAt(1), .spec = limited(90)}});
+  EXPECT_EQ(engine.records()[1].phase.get(), model::JobPhase::kFailed);
+}
+
 // Runs everybody, and writes down what the jobs have reported.
 class Listening final : public Policy {
  public:

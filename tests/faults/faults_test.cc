@@ -215,11 +215,15 @@ TEST(FaultSimulation, SeesAJobThatIsRejectedThoughItCouldStart) {
 }
 
 TEST(FaultSimulation, SeesAJobThatBeginsTooSoon) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsBegins, "before it may begin"), 1);
+  EXPECT_GT(Seen(PlantedBug::kForgetsBegins, "before it may begin"), 3);
+}
+
+TEST(FaultSimulation, SeesAJobOverItsTimeLimit) {
+  EXPECT_GT(Seen(PlantedBug::kForgetsLimits, "over its time limit"), 3);
 }
 
 TEST(FaultSimulation, SeesAJobThatIsEndedBeforeItsTimeLimit) {
-  EXPECT_GT(Seen(PlantedBug::kHalvesLimits, "is ended for its time limit"), 0);
+  EXPECT_GT(Seen(PlantedBug::kHalvesLimits, "is ended for its time limit"), 3);
 }
 
 TEST(FaultSimulation, SeesMoreTasksAtOnceThanTheirArrayMayHave) {

@@ -43,13 +43,17 @@ void TermsBook::Asks(std::uint64_t number, const Terms& terms) {
 
 void TermsBook::Confirmed(std::uint64_t number, const Terms& terms) {
   Job& job = jobs_.at(number);
-  job.terms = {terms};
+  // Tasks may have had their turn while their first one was held, and then do not wait as it does.
+  if (number == job.first || !jobs_.at(job.first).was_held) {
+    job.terms = {terms};
+  }
   ++job.version;
 }
 
 void TermsBook::AsksHold(std::uint64_t number) {
   Job& job = jobs_.at(number);
   job.held = Held::kMaybe;
+  job.was_held = true;
   ++job.version;
 }
 
@@ -259,13 +263,15 @@ std::string TermsBook::Says(const v1::JobStatus& status, std::uint64_t version) 
   const Terms& terms = job.terms.back();
   const v1::JobRequest& request = status.request();
   const auto limit = request.has_time_s() ? std::optional(request.time_s()) : std::nullopt;
-  const bool same_begin =
-      request.has_begin_s() == terms.begin_at.has_value() &&
-      std::abs(status.submitted() + request.begin_s() -
-               terms.begin_at.value_or(status.submitted() + request.begin_s())) < kClockStep;
+  const double begin = status.submitted() + request.begin_s();
+  const double later = begin - terms.begin_at.value_or(begin);
+  const bool same_begin = request.has_begin_s() == terms.begin_at.has_value() &&
+                          (std::abs(later) < kClockStep || (terms.begin_moves && later > 0));
   if (limit != terms.limit_s || !same_begin || request.dependency() != terms.Dependency() ||
       request.launch().priority() != terms.priority) {
-    return differs("an acknowledged update or term");
+    return differs(fmt::format(
+        "an acknowledged update or term (limit {:.3f}, begin {:.3f}, priority {}, dependency '{}')",
+        terms.limit_s.value_or(0), terms.begin_at.value_or(0), terms.priority, terms.Dependency()));
   }
   return {};
 }

@@ -27,7 +27,9 @@ struct Need {
 struct Terms {
   std::optional<double> limit_s{};
   std::optional<double> begin_at{};  // seconds, not before that by the controller's clock
-  bool any = false;                  // one of the needs is enough
+  // To later times: an update that is sent again counts from when it is heeded again.
+  bool begin_moves = false;
+  bool any = false;  // one of the needs is enough
   std::vector<Need> needs{};
   int priority = 0;
 
@@ -94,6 +96,7 @@ class TermsBook {
     Held held = Held::kNo;
     std::uint32_t held_after = 0;        // attempts later than this one may not begin
     std::uint32_t requeued_attempt = 0;  // may not go on
+    bool was_held = false;
     bool may_be_taken = false;
     bool begun = false;
     bool has_had_gpus = false;

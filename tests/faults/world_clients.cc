@@ -10,6 +10,12 @@ namespace {
 
 bool IsOver(v1::JobState state) { return state >= v1::COMPLETED; }
 
+// Such a bug is to be seen in what becomes of jobs: an answer would tell at once.
+bool ChangesTimes(PlantedBug bug) {
+  return bug == PlantedBug::kForgetsBegins || bug == PlantedBug::kForgetsLimits ||
+         bug == PlantedBug::kHalvesLimits;
+}
+
 }  // namespace
 
 void World::Call(v1::ClientRequest request, std::function<void(const v1::ClientReply&)> then) {
@@ -349,6 +355,14 @@ void World::UpdateJob(std::uint64_t job) {
     terms.priority = static_cast<int>(Pick(5));
     update.mutable_values()->mutable_launch()->set_priority(terms.priority);
   }
+  if (Chance(0.3)) {
+    update.add_fields("time");
+    terms.limit_s =
+        Chance(0.8) ? std::optional(Seconds(Between(seconds(30), seconds(500)))) : std::nullopt;
+    if (terms.limit_s) {
+      update.mutable_values()->set_time_s(*terms.limit_s);
+    }
+  }
   if (may_wait && Chance(0.3)) {
     update.add_fields("begin");
     changes.begin = true;
@@ -356,6 +370,7 @@ void World::UpdateJob(std::uint64_t job) {
         Chance(0.7) ? std::optional(Seconds(Between(seconds(1), seconds(300)))) : std::nullopt;
     constexpr double kClocks = 65;  // as those of controllers differ
     terms.begin_at = std::nullopt;
+    terms.begin_moves = changes.begin_s.has_value();
     if (changes.begin_s) {
       update.mutable_values()->set_begin_s(*changes.begin_s);
       terms.begin_at = Seconds(ControllerTime()) + *changes.begin_s - kClocks;
@@ -396,6 +411,7 @@ void World::ForAllUpdated(std::uint64_t job, const Changes& changes, const Terms
   for (std::uint64_t of = job; of < job + (all ? ClientOf(job)->tasks() : 1); ++of) {
     Terms to = of == job ? terms : book_.TermsOf(of);
     to.begin_at = changes.begin ? terms.begin_at : to.begin_at;
+    to.begin_moves = changes.begin ? terms.begin_moves : to.begin_moves;
     to.needs = changes.needs ? terms.needs : to.needs;
     to.any = changes.needs ? terms.any : to.any;
     then(of, to);
@@ -474,10 +490,19 @@ void World::CheckLimits() {
   for (const std::uint64_t job : std::exchange(over_limit_, {})) {
     Found(book_.EndedAtLimit(job, Seconds(accounts_.HeldBy(JobAt(job - 1), now))));
   }
+  if (now_ - std::max(controller_since_, full_until_) < seconds(10)) {
+    return;
+  }
+  for (const auto& [job, held] : accounts_.Holders(now)) {
+    Found(book_.Holds(live::NumberOf(job), Seconds(held)));
+  }
 }
 
 // What the controller says of all live jobs is what has been acknowledged.
 void World::AskForJobs() {
+  if (ChangesTimes(options_.bug)) {
+    return;
+  }
   v1::ClientRequest request;
   request.mutable_jobs()->set_live_only(true);
   Call(request, [this, versions = book_.versions()](const v1::ClientReply& reply) {

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "live_tests/cluster.h"
+#include "live_tests/podman.h"
 
 namespace trainyard {
 namespace {
@@ -32,7 +34,9 @@ using testing::Not;
 // A start of the program in a terminal of its own, into which the test types.
 class Typist {
  public:
-  explicit Typist(const Words& arguments, unsigned short rows = 24, unsigned short columns = 80) {
+  explicit Typist(Words arguments, unsigned short rows = 24, unsigned short columns = 80,
+                  const Words& command = {}) {
+    arguments.insert(arguments.end(), command.begin(), command.end());
     std::vector<char*> words = {const_cast<char*>(TRAINYARD_PROGRAM)};
     for (const std::string& argument : arguments) {
       words.push_back(const_cast<char*>(argument.c_str()));
@@ -322,6 +326,145 @@ TEST_F(AttachTest, ASecondCtrlCWithinASecondCancels) {
   }));
   EXPECT_EQ(run.Wait(seconds(120)), 128 + SIGINT);
   EXPECT_EQ(cluster_.StateOf(1), v1::CANCELLED);
+}
+
+// ------------------------------------------------------------------------------------- containers
+
+// The same of jobs in containers.
+class AttachInContainerTest : public AttachTest {
+ protected:
+  void SetUp() override {
+    if (const std::string refusal = podman_.MakeImage(); !refusal.empty()) {
+      GTEST_SKIP() << "not checked: this kernel does not let podman run a container:\n" << refusal;
+    }
+  }
+  [[nodiscard]] Words InContainer(Words words) const {
+    const Words options = podman_.Options();
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  }
+  // A job whose workers have begun.
+  [[nodiscard]] int StartInside(const Words& options = {"--gpus", "1"},
+                                const std::string& first = "true") const {
+    const int job = Start(InContainer(options), first + "; echo begun");
+    EXPECT_TRUE(LogHas(job, "begun\n"));
+    return job;
+  }
+  [[nodiscard]] bool LogHas(int job, const std::string& text) const {
+    return Eventually([&] {
+      return cluster_.Ask({"logs", std::to_string(job)}).out.find(text) != std::string::npos;
+    });
+  }
+  // Whether a process of that command line is there.
+  [[nodiscard]] bool Runs(const std::string& command) const {
+    const auto all = cluster_.Processes();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& process) { return process.second.starts_with(command); });
+  }
+
+  const Podman podman_{cluster_};
+};
+
+TEST_F(AttachInContainerTest, ACommandRunsInTheWorkersContainer) {
+  const int job = StartInside({"--gpus", "2", "--env", "FLAVOUR=sweet"});
+  const Answer answer = Attach(job, {"--rank", "1"},
+                               {"sh", "-c",
+                                "cat /etc/image; echo $FLAVOUR $RANK; ls $TRAINYARD_SOCKET; "
+                                "echo err >&2; exit 7"});
+  EXPECT_EQ(answer.status, 7);
+  EXPECT_EQ(answer.out, "of trainyard's test\nsweet 1\n/run/trainyard/job.sock\n");
+  EXPECT_EQ(answer.err, "err\n");
+  EXPECT_EQ(Attach(job, {}, {"sh", "-c", "kill -9 $$"}).status, 137);
+  EXPECT_EQ(Attach(job, {}, {"cat"}).out, "") << "there is nothing to read";
+  const Answer missing = Attach(job, {}, {"no-such-program"});
+  EXPECT_EQ(missing.status, 127);
+  EXPECT_THAT(missing.err, HasSubstr("no-such-program"));
+  const Answer piped =
+      Shell(fmt::format("seq 1 200000 | {} attach {} -- md5sum", TRAINYARD_PROGRAM, job));
+  EXPECT_EQ(piped.out, Shell("seq 1 200000 | md5sum").out) << piped.err;
+  const Answer much = Shell(
+      fmt::format("{} attach {} -- seq 1 400000 | (sleep 1; md5sum)", TRAINYARD_PROGRAM, job));
+  EXPECT_EQ(much.out, Shell("seq 1 400000 | md5sum").out) << much.err;
+  Touch("go");
+  EXPECT_TRUE(cluster_.AwaitState(job, v1::COMPLETED));
+}
+
+TEST_F(AttachInContainerTest, AShellHasATerminalInTheContainer) {
+  const int job = StartInside({"--gpus", "1", "--env", "PS1=ready> "});
+  Typist shell(With({"attach", std::to_string(job)}), 31, 97);
+  ASSERT_TRUE(shell.Shows("ready> ")) << shell.screen();
+  shell.Type("stty size; cat /etc/image\n");
+  EXPECT_TRUE(shell.Shows("31 97")) << shell.screen();
+  EXPECT_TRUE(shell.Shows("of trainyard's test")) << shell.screen();
+  shell.Resize(40, 100);
+  EXPECT_TRUE(Eventually([&] {
+    shell.Type("stty size\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return shell.Has("40 100");
+  }));
+  shell.Type("sleep 1000.25\n");
+  EXPECT_TRUE(Eventually([&] { return Runs("sleep 1000.25"); }));
+  shell.Type("\x03");
+  EXPECT_TRUE(Eventually([&] { return !Runs("sleep 1000.25"); }));
+  shell.Type("\x10\x11");  // podman's keys to leave what runs to itself
+  shell.Type(
+      "\x15"
+      "echo still $((6 * 7)); exit 5\n");
+  EXPECT_TRUE(shell.Shows("still 42")) << shell.screen();
+  EXPECT_EQ(shell.Wait(), 5) << shell.screen();
+  Touch("go");
+}
+
+TEST_F(AttachInContainerTest, RunPtyGivesATerminalInTheContainer) {
+  Typist run(With(InContainer({"run", "--gpus", "2", "--quiet", "--pty"})), 33, 99,
+             {"--", "sh", "-c",
+              "if [ $RANK = 1 ]; then echo hidden; exit; fi; trap 'echo interrupted; exit 4' INT; "
+              "echo ready; read line; stty size; cat /etc/image; echo got $line; sleep 1000"});
+  ASSERT_TRUE(run.Shows("ready")) << run.screen();
+  run.Type("this and that\n");
+  EXPECT_TRUE(run.Shows("33 99")) << run.screen();
+  EXPECT_TRUE(run.Shows("of trainyard's test")) << run.screen();
+  EXPECT_TRUE(run.Shows("got this and that")) << run.screen();
+  run.Type("\x03");
+  EXPECT_TRUE(run.Shows("interrupted")) << run.screen();
+  EXPECT_EQ(run.Wait(), 4) << run.screen();
+  EXPECT_THAT(run.screen(), Not(HasSubstr("hidden")));
+  EXPECT_THAT(cluster_.Ask({"logs", "1"}).out, HasSubstr("got this and that"));
+  EXPECT_TRUE(Eventually([&] { return podman_.Containers().empty(); }));
+}
+
+TEST_F(AttachInContainerTest, SignalsReachWhatIsAttachedAndWhatIsNot) {
+  const int job = StartInside({"--gpus", "1"}, "trap 'echo worker' USR1");
+  Program attached(
+      With({"attach", std::to_string(job), "--", "sh", "-c",
+            "trap 'echo usr1' USR1; trap 'echo int; exit 9' INT; echo here; " + Until("never")}),
+      cluster_.Path("a.out"), cluster_.Path("a.err"));
+  const auto says = [&](const std::string& text) {
+    return Eventually([&] { return ReadAll(cluster_.Path("a.out")) == text; });
+  };
+  ASSERT_TRUE(says("here\n"));
+  EXPECT_EQ(cluster_.Ask({"signal", "--signal", "USR1", std::to_string(job)}).status, 0);
+  EXPECT_TRUE(LogHas(job, "worker\n"));
+  attached.Signal(SIGUSR1);
+  EXPECT_TRUE(says("here\nusr1\n"));
+  attached.Signal(SIGINT);
+  EXPECT_EQ(attached.Wait(seconds(120)), 9);
+  EXPECT_FALSE(Runs("sh -c trap 'echo usr1'")) << "it is left in the container";
+  Touch("go");
+  EXPECT_TRUE(cluster_.AwaitState(job, v1::COMPLETED));
+}
+
+TEST_F(AttachInContainerTest, WhatIsAttachedEndsWithTheJobAndItsContainer) {
+  const int job = StartInside();
+  Program attached(
+      With({"attach", std::to_string(job), "--", "sh", "-c", "echo here; exec sleep 1000.5"}),
+      cluster_.Path("a.out"), cluster_.Path("a.err"));
+  ASSERT_TRUE(Eventually([&] { return ReadAll(cluster_.Path("a.out")) == "here\n"; }));
+  Touch("go");
+  EXPECT_EQ(attached.Wait(seconds(300)), 137);
+  EXPECT_TRUE(cluster_.AwaitState(job, v1::COMPLETED)) << "it is not the worse for it";
+  EXPECT_FALSE(Runs("sleep 1000.5"));
+  EXPECT_TRUE(Eventually([&] { return podman_.Containers().empty(); }));
 }
 
 }  // namespace

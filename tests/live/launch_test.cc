@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "live_tests/cluster.h"
+#include "live_tests/podman.h"
 
 namespace trainyard {
 namespace {
@@ -205,85 +206,6 @@ TEST(LaunchTest, AVirtualEnvironmentIsTheJobs) {
 
 // ---------------------------------------------------------------------------------------
 // containers
-
-// podman with images and containers of its own in the cluster's folder.
-class Podman {
- public:
-  explicit Podman(const LiveCluster& cluster) : cluster_(cluster) {
-    File(cluster, "containers.conf", "");
-    File(cluster, "storage.conf",
-         fmt::format("[storage]\ndriver = \"vfs\"\ngraphroot = \"{}\"\nrunroot = \"{}\"\n",
-                     cluster.Path("images"), cluster.Path("run")));
-  }
-
-  // An image that is nothing but links into /usr, which is to be mounted from the host. Empty: it
-  // runs; else what podman has said, with each way of running containers that it may know.
-  [[nodiscard]] std::string MakeImage() const {
-    const std::string root = cluster_.Path("root");
-    for (const char* const folder : {"usr", "etc", "tmp", "proc", "sys", "dev", "run"}) {
-      fs::create_directories(root + "/" + folder);
-    }
-    for (const char* const link : {"bin", "lib", "lib64", "sbin"}) {
-      fs::create_directory_symlink(std::string("usr/") + link, root + "/" + link);
-    }
-    std::ofstream(root + "/etc/image") << "of trainyard's test\n";
-    std::string refusals =
-        Run("import", fmt::format("sh -c 'tar -C {} -c . | podman import - {}'", root, kImage));
-    // A kernel may refuse the one and take the other.
-    for (const char* const way : {"", kModestRunc}) {
-      File(cluster_, "containers.conf", way);
-      const std::string refusal = Run(
-          "run", fmt::format("podman run --rm --network host --ipc host --pid host --log-driver "
-                             "passthrough --volume /usr:/usr:ro {} true",
-                             kImage));
-      if (refusal.empty()) {
-        return {};
-      }
-      refusals += refusal;
-    }
-    return refusals;
-  }
-
-  // What a job's podman finds these settings by.
-  [[nodiscard]] Words Options() const {
-    return {"--env",
-            "CONTAINERS_CONF=" + cluster_.Path("containers.conf"),
-            "--env",
-            "CONTAINERS_STORAGE_CONF=" + cluster_.Path("storage.conf"),
-            "--container-image",
-            kImage,
-            "--container-mounts",
-            "/usr:/usr:ro," + cluster_.Path("")};
-  }
-  // All containers, dead or alive.
-  [[nodiscard]] std::string Containers() const {
-    const std::string list = cluster_.Path("containers");
-    EXPECT_EQ(Run("ps", fmt::format("sh -c 'podman ps --all --quiet >{}'", list)), "");
-    return ReadAll(list);
-  }
-
-  static constexpr const char* kImage = "localhost/trainyard-test";
-
- private:
-  // Without CAP_SYS_RESOURCE podman's own limits cannot be set.
-  static constexpr const char* kModestRunc =
-      "[containers]\ndefault_ulimits = [\"nofile=1024:2000\", \"nproc=1000:2000\"]\n"
-      "[engine]\nruntime = \"runc\"\n";
-
-  // Empty: it has exited with 0.
-  [[nodiscard]] std::string Run(const std::string& what, const std::string& command) const {
-    const std::string errors = cluster_.Path("podman-" + what);
-    const int status = std::system(
-        fmt::format("CONTAINERS_CONF={} CONTAINERS_STORAGE_CONF={} {} >/dev/null 2>{} </dev/null",
-                    cluster_.Path("containers.conf"), cluster_.Path("storage.conf"), command,
-                    errors)
-            .c_str());
-    return status == 0 ? std::string()
-                       : fmt::format("podman {}: status {}: {}", what, status, ReadAll(errors));
-  }
-
-  const LiveCluster& cluster_;
-};
 
 TEST(LaunchTest, WorkersRunInContainersOfWhichNoneIsLeft) {
   ASSERT_EQ(std::system("podman --version"), 0) << "podman is in packages.txt";

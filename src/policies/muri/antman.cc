@@ -83,11 +83,11 @@ Proposal AntmanDecision::Take() {
     }
   }
   // A job that has lost its GPUs comes behind those that hold some already: it could take what
-  // one of them waits for, and both would wait for ever.
+  // one of them waits for, and both would wait for ever. Their priority may be another one by now.
   const auto rank = [this](JobId id) {
     const JobSpec& job = snapshot_.jobs->spec(id);
     const bool holds = HoldersFirst() && snapshot_.jobs->grant(id).gpus > 0;
-    return std::tuple(job.priority, !holds, job.submit);
+    return std::tuple(holds ? 0 : job.priority, !holds, job.submit);
   };
   std::stable_sort(waiting.begin(), waiting.end(),
                    [&rank](JobId a, JobId b) { return rank(a) < rank(b); });
@@ -101,7 +101,8 @@ void AntmanDecision::Use(const JobSpec& job, const Slices& slices, bool running)
   for (const Slice& slice : slices) {
     NodeUse& node = nodes_[Index(slice.node)];
     node.held = running ? node.held & ~slice.gpus : node.held | slice.gpus;
-    (IsGuaranteed(job) ? node.guaranteed : node.opportunistic) |= slice.gpus;
+    // Who holds GPUs and waits for more was guaranteed them, whatever its priority is now.
+    (IsGuaranteed(job) || !running ? node.guaranteed : node.opportunistic) |= slice.gpus;
     node.closed |= MayShare(job) ? 0 : slice.gpus;
   }
 }
@@ -109,14 +110,15 @@ void AntmanDecision::Use(const JobSpec& job, const Slices& slices, bool running)
 void AntmanDecision::Try(JobId id) {
   const JobSpec& job = snapshot_.jobs->spec(id);
   Slices slices = snapshot_.jobs->grant(id).slices;
-  const Slices more = IsGuaranteed(job) ? Guaranteed(job, slices) : Opportunistic(job);
+  const bool guaranteed = IsGuaranteed(job) || !slices.empty();
+  const Slices more = guaranteed ? Guaranteed(job, slices) : Opportunistic(job);
   for (const Slice& slice : more) {
     AddTo(slices, slice.node, slice.gpus);
   }
   const int gpus = model::CountGpus(slices);
   Use(job, slices, gpus == job.gpus);
   if (gpus > 0) {
-    Took(id, more, IsGuaranteed(job), gpus == job.gpus);
+    Took(id, more, guaranteed, gpus == job.gpus);
     proposal_.demands.push_back({.job = id,
                                  .gpus = gpus,
                                  .slices = std::move(slices),

@@ -9,6 +9,14 @@
 namespace trainyard::policies {
 namespace {
 
+Demand On(JobId job, std::size_t node, std::uint64_t gpus, bool running) {
+  return {.job = job,
+          .gpus = std::popcount(gpus),
+          .slices = {{.node = NodeAt(node), .gpus = gpus}},
+          .sharing = Sharing::kCollocated,
+          .running = running};
+}
+
 TEST_F(AntManTest, AGuaranteedJobGoesToTheFirstNodeWithRoom) {
   const JobId a = Add(1, kGuaranteed);
   const JobId b = Add(2, kGuaranteed);
@@ -44,18 +52,27 @@ TEST_F(AntManTest, WhoHoldsSomeGetsTheRestBeforeAnEarlierJob) {
   const JobId early = Add(2, kGuaranteed);
   const JobId late = Add(2, kGuaranteed);
   const JobId other = Add(2, kGuaranteed);
-  const auto on = [](JobId job, std::size_t node, std::uint64_t gpus, bool running) {
-    return Demand{.job = job,
-                  .gpus = std::popcount(gpus),
-                  .slices = {{.node = NodeAt(node), .gpus = gpus}},
-                  .sharing = Sharing::kCollocated,
-                  .running = running};
-  };
-  held_.Hold({on(late, 0, 0b01, false), on(other, 1, 0b11, true)});
+  held_.Hold({On(late, 0, 0b01, false), On(other, 1, 0b11, true)});
   Decide();
   EXPECT_TRUE(Runs(late));
   EXPECT_EQ(GpusOf(late), Masks({0b11, 0}));
   EXPECT_EQ(GpusOf(early), Masks({0, 0}));
+}
+
+// As after an update of its priority.
+TEST_F(AntManTest, WhoHoldsSomeAndIsGuaranteedNoMoreGetsTheRestAllTheSame) {
+  const JobId late = Add(2, kOpportunistic);
+  const JobId first = Add(1, kGuaranteed);
+  const JobId second = Add(2, kGuaranteed);
+  held_.Hold({On(late, 0, 0b01, false), On(first, 0, 0b10, true), On(second, 1, 0b11, true)});
+  Decide();
+  EXPECT_FALSE(Runs(late));
+  EXPECT_EQ(GpusOf(late), Masks({0b01, 0}));
+  Leave(first);
+  Add(2, kGuaranteed);
+  Decide();
+  EXPECT_TRUE(Runs(late)) << "with one GPU each both would wait for ever";
+  EXPECT_EQ(GpusOf(late), Masks({0b11, 0}));
 }
 
 TEST_F(AntManTest, NobodyIsPreemptedOrMoved) {

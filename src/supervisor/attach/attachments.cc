@@ -144,10 +144,10 @@ WorkerCommand Attachments::CommandOf(const v1::AttachRequest& request,
                      .mask = options_.mask};
   if (made.command.empty()) {
     const std::string shell = ValueOf(made.environment, "SHELL");
-    made.command = {shell.empty() || start_.launch().has_container() ? "/bin/sh" : shell};
+    made.command = {shell.empty() ? "/bin/sh" : shell};
   }
   if (start_.launch().has_container()) {
-    made.command = ExecCommand(start_, local_rank, folder_, made.command, request.terminal());
+    made.command = ExecCommand(start_, local_rank, folder_, request);
   }
   if (request.terminal()) {
     made.environment.push_back("TERM=" + (request.term().empty() ? "xterm" : request.term()));
@@ -182,9 +182,11 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
   if (const auto* failure = std::get_if<StartFailure>(&started); failure != nullptr) {
     return Refuse(order, kFailedPrecondition, failure->message);
   }
-  commands_.emplace(request.session(),
-                    Command{.session = Session(*std::move(streams), std::get<pid_t>(started),
-                                               io::Descriptor(), now)});
+  Session session(*std::move(streams), std::get<pid_t>(started), io::Descriptor(), now);
+  if (start_.launch().has_container()) {
+    session.SetMark(SessionMark(request.session()));
+  }
+  commands_.emplace(request.session(), Command{.session = std::move(session)});
 }
 
 // --------------------------------------------------------------------------------------- processes
@@ -217,10 +219,11 @@ void Attachments::HangUp(Clock::time_point now) {
     }
     if (!command.kill_at) {
       command.kill_at = now + kLastWords;
-      kill(-command.session.pid(), SIGHUP);
-      kill(-command.session.pid(), SIGCONT);
+      command.session.Signal(SIGHUP);
+      command.session.Signal(SIGCONT);
     } else if (now >= *command.kill_at) {
       command.kill_at = now + kLastWords;
+      command.session.Signal(SIGKILL);
       for (const Process& process : AllProcesses()) {
         if (process.session == command.session.pid()) {
           SendSignal(process, SIGKILL);

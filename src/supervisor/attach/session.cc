@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "supervisor/process_table.h"
+
 namespace trainyard::supervisor {
 namespace {
 
@@ -148,7 +150,17 @@ void Session::Control(const v1::AttachRequest& request) const {
     SetSize(input_, request.rows(), request.columns());
   }
   if (request.signal() > 0 && request.signal() < SIGRTMIN && !exit_code_) {
-    kill(-pid_, request.signal());  // a group of its own, whose leader has not been waited for
+    Signal(request.signal());
+  }
+}
+
+void Session::Signal(int signal) const {
+  if (mark_.empty()) {
+    kill(-pid_, signal);  // a group of its own, whose leader has not been waited for
+    return;
+  }
+  for (const Process& process : StartedWith(mark_)) {
+    SendSignal(process, signal);
   }
 }
 

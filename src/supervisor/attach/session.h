@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/descriptor.h"
@@ -66,9 +67,15 @@ class Session {
   // taken.
   Session(SessionStreams streams, pid_t pid, io::Descriptor log, Clock::time_point now);
 
+  // What is meant is not that process, but all that were started with this environment variable
+  // ("NAME=value"): a process of podman's waits for them.
+  void SetMark(std::string mark) { mark_ = std::move(mark); }
+
   [[nodiscard]] pid_t pid() const { return pid_; }
   // A call for this session; answered now or later.
   void Take(const v1::AttachOrder& order, Clock::time_point now);
+  // To the process and its group. REQUIRES: it has not ended.
+  void Signal(int signal) const;
   // The process has ended.
   void End(int exit_code, Clock::time_point now);
   // Moves what can be moved, and answers what can be answered.
@@ -103,6 +110,7 @@ class Session {
   io::Descriptor errors_;
   bool terminal_;
   pid_t pid_;
+  std::string mark_;
   io::Descriptor log_;
   OutputBuffer out_;
   OutputBuffer err_;

@@ -5,14 +5,55 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <variant>
 
 #include "supervisor/launch/launch_command.h"
+#include "supervisor/process_table.h"
 #include "supervisor/worker.h"
 
 namespace trainyard::supervisor {
+namespace {
+
+void SignalPodman(pid_t pid, int signal) {
+  if (const std::optional<Process> podman = FindProcess(pid); podman.has_value()) {
+    SendSignal(*podman, signal);
+  }
+}
+
+}  // namespace
+
+void ContainerSignals::Send(int local_rank, pid_t podman, int signal,
+                            const std::vector<std::string>& environment) {
+  const std::variant<pid_t, StartFailure> sent =
+      StartWorker({.command = SignalCommand(start_, local_rank, folder_, signal),
+                   .environment = environment,
+                   .log = folder_.PathOf("supervisor.log")});
+  if (const pid_t* const messenger = std::get_if<pid_t>(&sent); messenger != nullptr) {
+    under_way_.push_back({.messenger = *messenger, .podman = podman, .signal = signal});
+  } else {
+    SignalPodman(podman, signal);
+  }
+}
+
+bool ContainerSignals::NoteEnd(pid_t child, int exit_code) {
+  for (Sent& sent : under_way_) {
+    sent.podman = sent.podman == child ? 0 : sent.podman;  // the number may be another's soon
+  }
+  const auto sent = std::find_if(under_way_.begin(), under_way_.end(),
+                                 [child](const Sent& s) { return s.messenger == child; });
+  if (sent == under_way_.end()) {
+    return false;
+  }
+  if (exit_code != 0 && sent->podman != 0) {
+    SignalPodman(sent->podman, sent->signal);
+  }
+  under_way_.erase(sent);
+  return true;
+}
 
 void RemoveContainers(const v1::StartAttempt& start, const AttemptFolder& folder,
                       const std::vector<std::string>& environment) {

@@ -121,6 +121,9 @@ void AddVariables(const v1::StartAttempt& start, const Words& environment, Words
   }
 }
 
+// No key detaches podman from what it runs: that would look like its end.
+Words TerminalOptions() { return {"--interactive", "--tty", "--detach-keys", ""}; }
+
 // In the namespaces of the host but for files and users: workers reach each other as without
 // containers, their processes are the supervisor's to see, and SIGTERM ends one that has no handler
 // (the first process of a namespace would not notice).
@@ -128,22 +131,18 @@ Words InContainer(const v1::StartAttempt& start, int local_rank, const AttemptFo
                   const Words& command, const Words& environment) {
   const v1::LaunchSpec& launch = start.launch();
   const v1::Container& container = launch.container();
-  Words words = {"podman",
-                 "run",
-                 "--rm",
-                 "--name",
-                 ContainerName(start, local_rank, folder),
-                 "--network",
-                 "host",
-                 "--ipc",
-                 "host",
-                 "--pid",
-                 "host",
-                 "--log-driver",
-                 "passthrough",
-                 "--entrypoint",
-                 ""};
-  if (launch.input() == v1::LaunchSpec::PIPE) {
+  Words words = {
+      "podman",    "run",          "--rm",  "--name", ContainerName(start, local_rank, folder),
+      "--network", "host",         "--ipc", "host",   "--pid",
+      "host",      "--entrypoint", ""};
+  // podman passes nothing through that is a terminal; what such a worker writes is the session's
+  // to keep (Attachments).
+  const bool terminal =
+      launch.input() == v1::LaunchSpec::TERMINAL && start.node_rank() == 0 && local_rank == 0;
+  Append(words, {"--log-driver", terminal ? "none" : "passthrough"});
+  if (terminal) {
+    Append(words, TerminalOptions());
+  } else if (launch.input() == v1::LaunchSpec::PIPE) {
     words.push_back("--interactive");
   }
   AddVolumes(start, folder, words);
@@ -192,22 +191,31 @@ std::string Hostfile(const v1::StartAttempt& start) {
   return text;
 }
 
-std::vector<std::string> NoticeCommand(const v1::StartAttempt& start, int local_rank,
-                                       const AttemptFolder& folder) {
-  return {"podman", "kill", "--signal", "TERM", ContainerName(start, local_rank, folder)};
+std::vector<std::string> SignalCommand(const v1::StartAttempt& start, int local_rank,
+                                       const AttemptFolder& folder, int signal) {
+  return {"podman", "kill", "--signal", std::to_string(signal),
+          ContainerName(start, local_rank, folder)};
 }
 
 std::vector<std::string> ExecCommand(const v1::StartAttempt& start, int local_rank,
                                      const AttemptFolder& folder,
-                                     const std::vector<std::string>& command, bool terminal) {
-  Words words = {"podman", "exec", "--interactive"};
-  if (terminal) {
-    words.push_back("--tty");
+                                     const v1::AttachRequest& request) {
+  Words words = {"podman", "exec", "--env", SessionMark(request.session())};
+  if (request.terminal()) {
+    Append(words, TerminalOptions());
+    Append(words, {"--env", "TERM"});
+  } else {
+    words.push_back("--interactive");
   }
   words.push_back(ContainerName(start, local_rank, folder));
-  Append(words, command);
+  if (request.command().empty()) {
+    words.push_back("/bin/sh");
+  }
+  Append(words, {request.command().begin(), request.command().end()});
   return words;
 }
+
+std::string SessionMark(const std::string& session) { return "TRAINYARD_SESSION=" + session; }
 
 std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,
                                         const AttemptFolder& folder) {

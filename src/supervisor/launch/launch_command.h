@@ -28,17 +28,18 @@ namespace trainyard::supervisor {
 inline constexpr const char* kHostfile = "hostfile";  // its name in the attempt's folder
 inline constexpr const char* kHostPrefix = "node";
 
-// Has podman send SIGTERM to the command of that worker's container. Unlike a signal that `podman
-// run` passes on, one sent so arrives from the first moment on in which the command runs. Fails
-// where the command does not run yet. REQUIRES: the attempt has containers.
-[[nodiscard]] std::vector<std::string> NoticeCommand(const v1::StartAttempt& start, int local_rank,
-                                                     const AttemptFolder& folder);
+// Has podman send the signal to the command of that worker's container. Unlike one that `podman
+// run` passes on, a signal sent so arrives from the first moment on in which the command runs.
+// Fails where the command does not run yet. REQUIRES: the attempt has containers.
+[[nodiscard]] std::vector<std::string> SignalCommand(const v1::StartAttempt& start, int local_rank,
+                                                     const AttemptFolder& folder, int signal);
 
-// Runs the command in that worker's container. REQUIRES: the attempt has containers.
+// Runs the session's command, or a shell, in that worker's container. What runs there, unlike
+// podman itself, has SessionMark in its environment. REQUIRES: the attempt has containers.
 [[nodiscard]] std::vector<std::string> ExecCommand(const v1::StartAttempt& start, int local_rank,
                                                    const AttemptFolder& folder,
-                                                   const std::vector<std::string>& command,
-                                                   bool terminal);
+                                                   const v1::AttachRequest& request);
+[[nodiscard]] std::string SessionMark(const std::string& session);
 
 // Removes the containers of this node, dead or alive, and is content if there are none. Empty: the
 // attempt has no containers.

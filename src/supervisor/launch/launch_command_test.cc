@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <string>
@@ -168,8 +169,34 @@ TEST(ContainerCommandTest, EachWorkerRunsInAContainerOfItsOwnThatIsRemoved) {
       RemovalCommand(start, FolderOf(start)),
       (Texts{"podman", "rm", "--force", "--ignore", "--time", "0", name + "-2", name + "-3"}));
   EXPECT_EQ(RemovalCommand(SecondNode(LaunchSpec::PLAIN), FolderOf(start)), Texts());
-  EXPECT_EQ(NoticeCommand(start, 1, FolderOf(start)),
-            (Texts{"podman", "kill", "--signal", "TERM", name + "-3"}));
+  EXPECT_EQ(SignalCommand(start, 1, FolderOf(start), SIGTERM),
+            (Texts{"podman", "kill", "--signal", "15", name + "-3"}));
+}
+
+TEST(ContainerCommandTest, OnlyTheJobsFirstWorkerHasATerminal) {
+  v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
+  EXPECT_EQ(Options(start, "--log-driver"), Texts{"passthrough"});
+  start.mutable_launch()->set_input(LaunchSpec::TERMINAL);
+  EXPECT_EQ(Options(start, "--log-driver"), Texts{"passthrough"}) << "it is the second node";
+  start.set_node_rank(0);
+  EXPECT_EQ(Options(start, "--log-driver"), Texts{"none"}) << "podman refuses the other one";
+  EXPECT_EQ(Options(start, "--detach-keys"), Texts{""});
+  EXPECT_EQ(Options(start, "--log-driver", 1), Texts{"passthrough"});
+}
+
+TEST(ContainerCommandTest, SessionsRunInTheContainerOfTheirWorker) {
+  const v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
+  const std::string name = "trainyard-" + FolderOf(start).UniqueName() + "-3";
+  v1::AttachRequest request;
+  request.set_session("5e55");
+  EXPECT_EQ(ExecCommand(start, 1, FolderOf(start), request),
+            (Texts{"podman", "exec", "--env", "TRAINYARD_SESSION=5e55", "--interactive", name,
+                   "/bin/sh"}));
+  request.set_terminal(true);
+  request.add_command("top");
+  EXPECT_EQ(ExecCommand(start, 1, FolderOf(start), request),
+            (Texts{"podman", "exec", "--env", "TRAINYARD_SESSION=5e55", "--interactive", "--tty",
+                   "--detach-keys", "", "--env", "TERM", name, "top"}));
 }
 
 TEST(ContainerCommandTest, WhatTheJobNeedsIsMounted) {
