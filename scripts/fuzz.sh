@@ -12,6 +12,8 @@ seconds=${1:-300}
 [ $# -eq 0 ] || shift
 [ $# -gt 0 ] || set -- $("$program")
 export ASAN_SYMBOLIZER_PATH="${ASAN_SYMBOLIZER_PATH:-$(command -v llvm-symbolizer-14 || true)}"
+# Many readers take a file: one that is written over on a disk waits for that.
+[ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 status=0
 for target in "$@"; do
   found=$PWD/out/fuzz/$target

@@ -115,6 +115,9 @@ void LiveWorld::TakeMissing(JobId job, LiveAttempt& attempt, Part& part) {
 }
 
 void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
+  if (!report.unended().empty()) {
+    judge_.NoteUnended(node, report.unended());
+  }
   const supervisor::AttemptKey key = supervisor::KeyOf(report.id());
   LiveAttempt* const attempt = state_.attempts.Find(key);
   Part* const part = attempt == nullptr ? nullptr : attempt->PartOn(node);

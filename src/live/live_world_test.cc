@@ -716,6 +716,44 @@ TEST_F(NodeFaultTest, OneBadNodeFailsNoneOfManyJobs) {
   }
 }
 
+TEST_F(NodeFaultTest, ANodeThatCannotEndAnAttemptGetsNoFurtherJobs) {
+  Submit(2);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  v1::ClientRequest cancel;
+  cancel.mutable_cancel()->set_job(1);
+  Call(cancel);
+  v1::AttemptReport stuck = Report(1, 1, v1::AttemptReport::STOPPING);
+  stuck.set_unended("trainyard-launcher has not ended attempt 1 of job 1: no control groups");
+  Tell(10, stuck);
+  v1::ClientRequest nodes;
+  nodes.mutable_nodes();
+  EXPECT_TRUE(Call(nodes).nodes().nodes(0).drained());
+  EXPECT_EQ(Call(nodes).nodes().nodes(0).reason(), stuck.unended());
+  EXPECT_EQ(Call(nodes).nodes().nodes(0).changed_by(),
+            "drained by the controller at 1970-01-01 00:00:00 UTC");
+  Submit(2);
+  Submit(2);
+  EXPECT_EQ(WhereIs(2), "b");
+  EXPECT_EQ(StatusOf(3).reason(), "not enough free GPUs; drained: a");
+  // A fault of all nodes does not clear the cluster.
+  v1::AttemptReport other = Report(2, 1, v1::AttemptReport::STOPPING);
+  other.set_unended(stuck.unended());
+  Tell(11, other);
+  EXPECT_FALSE(Call(nodes).nodes().nodes(1).drained());
+  Open();
+  Hello(11, "b", {Report(2, 1, v1::AttemptReport::RUNNING)});
+  Hello(10, "a", {stuck});
+  EXPECT_EQ(Call(nodes).nodes().nodes(0).reason(), stuck.unended());
+  v1::ClientRequest undrain;
+  undrain.mutable_drain()->set_node("a");
+  Call(undrain);
+  Tell(10, stuck);
+  EXPECT_TRUE(Call(nodes).nodes().nodes(0).drained()) << "it is not better";
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
+  Call(undrain);
+  EXPECT_EQ(WhereIs(3), "a");
+}
+
 TEST_F(NodeFaultTest, AnUndrainedNodeIsTriedAgain) {
   Submit(2);
   Submit(2);

@@ -9,11 +9,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdio>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "supervisor/exec_pointers.h"
+#include "supervisor/launch/last_line.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/launch/spawn.h"
 #include "supervisor/worker_environment.h"
@@ -43,6 +47,18 @@ io::Descriptor ConnectToSupervisor(const AttemptFolder& folder) {
   }
   io::Descriptor socket = ConnectIn(folder.path(), "control.sock");
   return socket.open() && IsOf(socket, owner.st_uid) ? std::move(socket) : io::Descriptor();
+}
+
+// Why the launcher has refused, in one line; for the operator also with what the agent itself says.
+std::string WhyRefused(const io::Descriptor& words) {
+  constexpr std::string_view kRefused = "refused: ";
+  std::array<char, 1024> bytes{};
+  const ssize_t got = read(words.get(), bytes.data(), bytes.size());
+  const std::string line =
+      LastLineOf({bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+  fmt::print(stderr, "{}\n", line);
+  const std::size_t refused = line.find(kRefused);
+  return refused == std::string::npos ? line : line.substr(refused + kRefused.size());
 }
 
 }  // namespace
@@ -189,6 +205,7 @@ bool SupervisedAttempt::TakeEnd() {
     return true;
   }
   *last->mutable_gpus() = report().gpus();
+  last->clear_unended();
   phase_ = Phase::kExited;
   Tell(std::move(*last));
   return true;
@@ -215,6 +232,7 @@ void SupervisedAttempt::TakeReports(Clock::time_point now) {
     } else if (KeyOf(report.id()) == KeyOf(folder().id()) &&
                report.state() != v1::AttemptReport::EXITED) {
       *report.mutable_gpus() = this->report().gpus();  // a supervisor speaks for itself alone
+      report.clear_unended();
       Tell(std::move(report));
     }
   }
@@ -352,13 +370,12 @@ void SupervisedAttempt::KillSupervisor() {
 // The launcher kills all that is left of it: no process of the attempt is outside of its control
 // group, and no other is in it. Whether it is done.
 bool SupervisedAttempt::AwaitEnd(Clock::time_point now) {
-  constexpr Clock::duration kLongest = std::chrono::seconds(30);
   if (ended_) {
     return true;
   }
   due_ = now + kRetry;
   if (ending_ == 0) {
-    if (options_.launcher.BeginEnd(folder(), ending_) != 0) {
+    if (options_.launcher.BeginEnd(folder(), ending_, end_words_) != 0) {
       ending_ = 0;
       due_ = now + end_pause_;
     }
@@ -368,10 +385,30 @@ bool SupervisedAttempt::AwaitEnd(Clock::time_point now) {
   if (waitpid(ending_, &status, WNOHANG) != 0) {
     ending_ = 0;
     ended_ = status == 0;
-    due_ = now + (ended_ ? Clock::duration(0) : end_pause_);
-    end_pause_ = std::min(end_pause_ * 2, kLongest);
+    if (ended_) {
+      due_ = now;
+    } else {
+      NoteFailedEnd(now, WIFEXITED(status));
+    }
   }
   return ended_;
+}
+
+// It is asked again for as long as it takes. The controller hears of it when it is no accident: the
+// node is of no use until somebody has looked at it.
+void SupervisedAttempt::NoteFailedEnd(Clock::time_point now, bool refused) {
+  constexpr Clock::duration kLongest = std::chrono::seconds(30);
+  constexpr int kAccidents = 3;
+  due_ = now + end_pause_;
+  end_pause_ = std::min(end_pause_ * 2, kLongest);
+  const std::string why = WhyRefused(end_words_);
+  refused_ends_ = refused ? refused_ends_ + 1 : 0;  // a full machine may kill it
+  if (refused_ends_ > kAccidents) {
+    v1::AttemptReport report = this->report();
+    report.set_unended(fmt::format("trainyard-launcher has not ended attempt {} of job {}: {}",
+                                   folder().id().attempt(), folder().id().job(), why));
+    Tell(std::move(report));
+  }
 }
 
 void SupervisedAttempt::Clear(Clock::time_point now) {
@@ -459,6 +496,7 @@ void SupervisedAttempt::End(int exit_code, std::string message, v1::AttemptRepor
   report.set_cause(cause);
   report.set_exit_code(exit_code);
   report.set_message(std::move(message));
+  report.clear_unended();
   phase_ = Phase::kExited;
   Exit(std::move(report));
   lock_.Close();  // only now may a late supervisor look at the report

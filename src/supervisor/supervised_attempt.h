@@ -67,6 +67,7 @@ class SupervisedAttempt final : public Attempt {
   void SetLimits();
   void KillSupervisor();
   [[nodiscard]] bool AwaitEnd(Clock::time_point now);
+  void NoteFailedEnd(Clock::time_point now, bool refused);
   void Clear(Clock::time_point now);
   [[nodiscard]] std::optional<std::vector<Process>> LeftProcesses() const;
   [[nodiscard]] bool AreContainersRemoved(Clock::time_point now);
@@ -93,6 +94,8 @@ class SupervisedAttempt final : public Attempt {
   // With a launcher: what it is to start, and its calls that are under way.
   v1::StartAttempt start_;
   pid_t ending_ = 0;
+  io::Descriptor end_words_;  // what it says of the end
+  int refused_ends_ = 0;
   bool ended_ = false;  // no process of the attempt is left, and none can come
   pid_t limiting_ = 0;
   bool limits_changed_ = false;

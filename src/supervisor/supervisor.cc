@@ -168,7 +168,7 @@ class Supervisor {
   std::string program_;                // this one's path
   std::optional<DaemonDesk> daemons_;  // until mpirun has all of its own
   Attachments attachments_;
-  ContainerSignals container_signals_;
+  ContainerSignals containers_;
 
   std::vector<Worker> workers_;
   bool started_ = false;  // all of them
@@ -207,7 +207,7 @@ Supervisor::Supervisor(Prepared prepared)
                    {.key = std::move(prepared.key),
                     .environment = [this](int rank) { return EnvironmentOf(rank); },
                     .mask = worker_mask_}),
-      container_signals_(start_, folder_),
+      containers_(start_, folder_),
       limits_memory_(folder_.IsShared()) {
   sigset_t taken;
   sigemptyset(&taken);
@@ -432,13 +432,13 @@ void Supervisor::ReapChildren() {
 
 void Supervisor::NoteEnd(pid_t child, int exit_code) {
   if (attachments_.NoteEnd(child, exit_code, Clock::now()) ||
-      container_signals_.NoteEnd(child, exit_code)) {
+      containers_.NoteEnd(child, exit_code)) {
     return;
   }
   const auto worker = std::find_if(workers_.begin(), workers_.end(),
                                    [child](const Worker& w) { return w.pid == child; });
   if (worker == workers_.end() || !worker->running) {
-    return;  // an orphan
+    return attachments_.NoteOrphansEnd(child);
   }
   worker->running = false;
   if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
@@ -573,7 +573,7 @@ void Supervisor::SignalWorkers(int signal) {
     int number = 0;
     for (const Worker& worker : workers_) {
       if (worker.running) {
-        container_signals_.Send(number, worker.pid, signal, EnvironmentOf(number));
+        containers_.Send(number, worker.pid, signal, EnvironmentOf(number));
       }
       ++number;
     }

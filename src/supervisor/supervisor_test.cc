@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -189,8 +190,19 @@ class SupervisorTest : public testing::Test {
                                      .program = program_,
                                      .log_limit = log_limit_,
                                      .gpu_fault = gpu_fault_,
-                                     .patience = patience_},
+                                     .patience = patience_,
+                                     .launcher = launcher_},
                                     [] {});
+  }
+
+  // Agents have a launcher from then on: a script, which does that for each call.
+  void UseLauncher(const std::string& start, const std::string& end) {
+    launcher_ = state_folder_ + "/launcher";
+    std::ofstream(launcher_) << fmt::format(
+        "#!/bin/sh\nfolder={}/attempts/$2\ncase $1 in\nstart) {} ;;\nend) {} ;;\nesac\n",
+        state_folder_, start, end);
+    fs::permissions(launcher_, fs::perms::owner_all);
+    NewAgent();
   }
 
   static v1::StartAttempt Attempt(std::uint64_t job, std::vector<std::string> command) {
@@ -265,6 +277,7 @@ class SupervisorTest : public testing::Test {
   std::string state_folder_ = fs::path(scratch_.path()).lexically_normal();
   std::string program_ = ThisProgram();
   Duration patience_ = seconds(30);
+  std::string launcher_;
   std::uint64_t log_limit_ = kDefaultLogLimit;
   std::function<std::string(int)> gpu_fault_;
   std::map<std::uint64_t, std::vector<AttemptReport>> reports_;
@@ -879,6 +892,43 @@ TEST_F(SupervisorTest, GarbageOnTheControlConnectionIsHarmless) {
   EXPECT_EQ(Recovered(1).state(), AttemptReport::RUNNING);
   processes_->Stop(Id(1), seconds(30));
   EXPECT_EQ(AwaitEnd(1).exit_code(), 4);
+}
+
+TEST_F(SupervisorTest, WhatALauncherDoesNotEndIsToldAndHasNotEnded) {
+  UseLauncher(program_ + " supervise $folder",
+              "echo \"trainyard-launcher: end $2: refused: no control groups\" >&2; exit 1");
+  processes_->Start(Shell(1, "exit 3"));
+  const AttemptReport stuck =
+      Await(1, [](const AttemptReport& report) { return !report.unended().empty(); });
+  EXPECT_EQ(stuck.unended(),
+            "trainyard-launcher has not ended attempt 1 of job 1: no control groups");
+  EXPECT_EQ(std::count_if(reports_[1].begin(), reports_[1].end(),
+                          [](const AttemptReport& report) {
+                            return report.state() == AttemptReport::EXITED;
+                          }),
+            0);
+  UseLauncher("exit 1", "exit 0");
+  AttemptReport end;
+  EXPECT_TRUE(Comes([&] {
+    end = Recovered(1);
+    return end.state() == AttemptReport::EXITED;
+  }));
+  EXPECT_EQ(end.exit_code(), 3);
+  EXPECT_EQ(end.unended(), "");
+}
+
+TEST_F(SupervisorTest, AJobCannotSayThatItsNodeDoesNotEndIt) {
+  UseLauncher("cp $folder/../../said $folder/report", "exit 0");
+  AttemptReport said;
+  *said.mutable_id() = Id(1);
+  said.set_state(AttemptReport::EXITED);
+  said.set_exit_code(4);
+  said.set_unended("drain it");
+  std::ofstream(state_folder_ + "/said") << said.SerializeAsString();
+  processes_->Start(Shell(1, "true"));
+  const AttemptReport end = AwaitEnd(1);
+  EXPECT_EQ(end.exit_code(), 4);
+  EXPECT_EQ(end.unended(), "");
 }
 
 TEST_F(SupervisorTest, OnlyTheUserMayLookIntoAnAttempt) {

@@ -31,7 +31,8 @@ namespace {
 // A file with these bytes, for readers that take a path. The last one is written over.
 std::string FileOf(std::string_view bytes, std::string_view ending) {
   static const std::string kFolder = [] {
-    std::string pattern = "/tmp/trainyard-fuzz-XXXXXX";
+    const char* const set = std::getenv("TMPDIR");
+    std::string pattern = std::string(set == nullptr ? "/tmp" : set) + "/trainyard-fuzz-XXXXXX";
     CHECK(mkdtemp(pattern.data()) != nullptr);
     static std::string made = pattern;
     std::atexit([] { static_cast<void>(std::system(("rm -rf " + made).c_str())); });

@@ -15,6 +15,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -387,6 +388,36 @@ TEST_F(AttachInContainerTest, ACommandRunsInTheWorkersContainer) {
   EXPECT_EQ(much.out, Shell("seq 1 400000 | md5sum").out) << much.err;
   Touch("go");
   EXPECT_TRUE(cluster_.AwaitState(job, v1::COMPLETED));
+}
+
+TEST_F(AttachInContainerTest, ACommandIsInTheControlGroupAndTheNamespacesOfItsWorker) {
+  const std::string where = "echo in $(readlink /proc/self/ns/*) $(cat /proc/self/cgroup)";
+  const int job = StartInside({"--gpus", "1"}, where);
+  const std::string log = cluster_.Ask({"logs", std::to_string(job)}).out;
+  const Answer answer = Attach(job, {}, {"sh", "-c", where});
+  EXPECT_TRUE(answer.out.starts_with("in ")) << answer.err;
+  EXPECT_THAT(log, HasSubstr(answer.out));
+  EXPECT_THAT(Shell(where).out, Not(answer.out));
+  Touch("go");
+}
+
+// As while an image is on its way.
+TEST(AttachToContainerTest, AContainerThatHasNotStartedIsNamed) {
+  LiveCluster cluster;
+  const std::string podman = cluster.Path("podman");
+  std::ofstream(podman) << "#!/bin/sh\n[ $1 != run ] || exec sleep 1000.75\n[ $1 != kill ]\n";
+  std::filesystem::permissions(podman, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (cluster.Path("") + ":" + path).c_str(), 1);
+  cluster.Start();
+  setenv("PATH", path.c_str(), 1);
+  const int job = cluster.Submit({"--gpus", "1", "--container-image", "far"}, {"sleep", "1000"});
+  ASSERT_TRUE(cluster.AwaitState(job, v1::RUNNING));
+  const Answer answer = cluster.Ask({"attach", std::to_string(job), "--", "true"});
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_THAT(answer.err, HasSubstr("the container of worker 0 of job 1 has not started yet"));
+  EXPECT_EQ(cluster.Ask({"cancel", std::to_string(job)}).status, 0);
+  EXPECT_TRUE(cluster.AwaitState(job, v1::CANCELLED));
 }
 
 TEST_F(AttachInContainerTest, AShellHasATerminalInTheContainer) {

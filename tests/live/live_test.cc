@@ -282,6 +282,44 @@ TEST(LiveTest, JobOfADrainedNodeResumesElsewhereFromItsCheckpoint) {
 
 // ------------------------------------------------------------------------------------------- nodes
 
+// As with control groups that have gone.
+TEST(LiveTest, ANodeWhoseLauncherEndsNothingGetsNoFurtherJobs) {
+  LiveCluster cluster;
+  const std::string launcher = cluster.Path("launcher");
+  std::ofstream(launcher) << fmt::format(
+      "#!/bin/sh\ncase $1 in\n"
+      "start) cat >/dev/null; exec {0} supervise $(echo {1}nodes/*/attempts/$2) ;;\n"
+      "end) [ -e {1}whole ] && exit 0; echo \"trainyard-launcher: end $2: refused: "
+      "no control groups are mounted\" >&2; exit 1 ;;\nesac\n",
+      TRAINYARD_PROGRAM, cluster.Path(""));
+  std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+  cluster.options().agent = {"--launcher", launcher};
+  cluster.Start();
+  const int first = cluster.Submit({"--gpus", "2"}, {"sleep", "1000"});
+  ASSERT_TRUE(cluster.AwaitState(first, v1::RUNNING));
+  const int bad = NodeOf(cluster, first);
+  EXPECT_EQ(cluster.Ask({"cancel", std::to_string(first)}).status, 0);
+  EXPECT_TRUE(Eventually([&] { return cluster.NodeStatus(bad).drained(); }));
+  EXPECT_EQ(cluster.NodeStatus(bad).reason(),
+            fmt::format("trainyard-launcher has not ended attempt 1 of job {}: no control groups "
+                        "are mounted",
+                        first));
+  EXPECT_THAT(cluster.Ask({"nodes"}).out, HasSubstr("is drained by the controller at"));
+  const int next = cluster.Submit({"--gpus", "2"}, {"sleep", "1000"});
+  const int last = cluster.Submit({"--gpus", "2"}, {"sleep", "1000"});
+  ASSERT_TRUE(cluster.AwaitState(next, v1::RUNNING));
+  EXPECT_EQ(NodeOf(cluster, next), 1 - bad);
+  EXPECT_THAT(cluster.StatusOf(last).reason(), HasSubstr("drained: " + cluster.node_name(bad)));
+  std::ofstream(cluster.Path("whole")) << '\n';
+  EXPECT_EQ(cluster.Ask({"undrain", cluster.node_name(bad)}).status, 0);
+  ASSERT_TRUE(cluster.AwaitState(last, v1::RUNNING));
+  EXPECT_EQ(NodeOf(cluster, last), bad);
+  for (const int job : {next, last}) {
+    EXPECT_EQ(cluster.Ask({"cancel", std::to_string(job)}).status, 0);
+    EXPECT_TRUE(cluster.AwaitState(job, v1::CANCELLED));
+  }
+}
+
 TEST(LiveTest, AgentIsKilledAndItsJobsRunOn) {
   LiveCluster cluster({.nodes = 1, .lease = 20});
   cluster.Start();

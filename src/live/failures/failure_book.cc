@@ -356,7 +356,11 @@ void FailureBook::ConcludeNodes(TimePoint now, const Surroundings& around,
   auto drained = static_cast<std::size_t>(std::count_if(
       nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.drained_for.empty(); }));
   for (std::size_t i = 0; i < nodes_.size() && drained < most; ++i) {
-    const std::string why = WhyDrain(nodes_[i], now);
+    std::string why = WhyDrain(nodes_[i], now);
+    if (const auto at = around.unended.find(NodeAt(i));
+        why.empty() && at != around.unended.end() && around.available(NodeAt(i))) {
+      why = Describe({.message = at->second});
+    }
     if (why.empty() || around.drained(NodeAt(i))) {
       continue;
     }

@@ -119,6 +119,7 @@ class FailureBook {
     std::function<bool(JobId, NodeId)> accepts;  // whether the GPU type is one for the job
     std::function<int(JobId)> least_gpus;        // with which the job can run
     std::function<bool(JobId)> runs;             // it has an attempt that need not stop
+    std::map<NodeId, std::string> unended{};     // nodes that cannot end an attempt, and why
   };
 
   // Must outlive the book.

@@ -2,6 +2,7 @@
 #include "live/failures/failure_judge.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/earlier.h"
 #include "engine/engine.h"
@@ -247,7 +248,8 @@ std::vector<model::Event> FailureJudge::Conclusions() {
                          return state_.leases.Accepts(*state_.jobs[job].request, node);
                        },
                    .least_gpus = least_gpus,
-                   .runs = runs});
+                   .runs = runs,
+                   .unended = std::exchange(unended_, {})});
   const std::string by =
       "drained by the controller at " + TimeText(state_.options.UnixSeconds(state_.now));
   for (std::size_t i = 0, size = conclusions.size(); i < size; ++i) {

@@ -3,8 +3,10 @@
 // not judged yet; what follows from all that were judged is in the failure book.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "live/live_state.h"
@@ -36,6 +38,9 @@ class FailureJudge {
   void Requeue(JobId job, LiveAttempt& attempt, int exit_code);
   // The agent of the node is lost, with what it ran: once in a batch.
   void NoteAgentLost(NodeId node);
+  // The node's agent cannot end what is left of an attempt, and says why. It says so again and
+  // again for as long as that is so.
+  void NoteUnended(NodeId node, const std::string& why) { unended_.emplace(node, why); }
   // The node has another agent: jobs may try it again.
   void NoteRenewed(NodeId node);
   // The job's attempt has run well, if that matters; and all of which that is known by now.
@@ -61,8 +66,9 @@ class FailureJudge {
   LiveState& state_;
   const engine::Engine& engine_;
   const AddFact add_;
-  std::set<JobId> unjudged_;  // whose last attempt has failed
-  std::set<NodeId> lost_;     // in this batch
+  std::set<JobId> unjudged_;               // whose last attempt has failed
+  std::set<NodeId> lost_;                  // in this batch
+  std::map<NodeId, std::string> unended_;  // not told to the failure book yet
   std::optional<NodeId> renewed_;
 };
 

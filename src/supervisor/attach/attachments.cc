@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -14,6 +15,7 @@
 #include "identity/keys.h"
 #include "launcher/credential.h"
 #include "supervisor/attach/attach_digest.h"
+#include "supervisor/launch/containers.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/process_table.h"
 
@@ -134,9 +136,13 @@ Status Attachments::WhyNot(const v1::AttachOrder& order) const {
   return options_.key.empty() ? Status() : CheckWord(options_.key, order);
 }
 
+int Attachments::LocalRankOf(const v1::AttachRequest& request) const {
+  return std::max(0, request.rank() - start_.first_rank());
+}
+
 WorkerCommand Attachments::CommandOf(const v1::AttachRequest& request,
                                      const SessionStreams& streams) const {
-  const int local_rank = std::max(0, request.rank() - start_.first_rank());
+  const int local_rank = LocalRankOf(request);
   WorkerCommand made{.command = {request.command().begin(), request.command().end()},
                      .environment = options_.environment(local_rank),
                      .working_directory = start_.launch().working_directory(),
@@ -172,6 +178,14 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
                   fmt::format("job {} has {} attached commands on this node already",
                               start_.id().job(), commands_.size()));
   }
+  const int local_rank = LocalRankOf(request);
+  if (start_.launch().has_container() &&
+      access(folder_.PathOf(ContainerPidFile(local_rank).c_str()).c_str(), F_OK) != 0) {
+    return Refuse(order, kFailedPrecondition,
+                  fmt::format("the container of worker {} of job {} has not started yet; "
+                              "'trainyard logs {}' has what podman says",
+                              request.rank(), start_.id().job(), start_.id().job()));
+  }
   std::optional<SessionStreams> streams =
       request.terminal() ? SessionStreams::Terminal(request.rows(), request.columns())
                          : SessionStreams::Pipes();
@@ -186,7 +200,8 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
   if (start_.launch().has_container()) {
     session.SetMark(SessionMark(request.session()));
   }
-  commands_.emplace(request.session(), Command{.session = std::move(session)});
+  commands_.emplace(request.session(),
+                    Command{.session = std::move(session), .local_rank = local_rank});
 }
 
 // --------------------------------------------------------------------------------------- processes
@@ -199,10 +214,44 @@ bool Attachments::NoteEnd(pid_t child, int exit_code, Clock::time_point now) {
   for (auto& [name, command] : commands_) {
     if (command.session.pid() == child && !command.session.ended()) {
       command.session.End(exit_code, now);
+      CleanUpContainers();
       return true;
     }
   }
   return false;
+}
+
+bool Attachments::Runs(int local_rank) const {
+  return std::any_of(commands_.begin(), commands_.end(), [local_rank](const auto& entry) {
+    return entry.second.local_rank == local_rank && !entry.second.session.ended();
+  });
+}
+
+void Attachments::NoteOrphansEnd(pid_t child) {
+  if (commands_.empty()) {
+    return;
+  }
+  const std::optional<int> closed = ContainerWatchedBy(child, start_, folder_);
+  if (!closed) {
+    return;
+  }
+  for (const auto& [name, command] : commands_) {
+    if (command.local_rank == *closed && !command.session.ended()) {
+      command.session.Signal(SIGKILL);
+    }
+  }
+  closed_.push_back(*closed);
+  CleanUpContainers();
+}
+
+void Attachments::CleanUpContainers() {
+  std::erase_if(closed_, [this](int local_rank) {
+    if (Runs(local_rank)) {
+      return false;
+    }
+    CleanUpContainer(local_rank, start_, folder_, options_.environment(local_rank));
+    return true;
+  });
 }
 
 bool Attachments::Has(pid_t session) const {

@@ -40,6 +40,9 @@ class Attachments {
   void Take(const v1::AttachOrder& order, Clock::time_point now);
   // Whether the child is none of the workers but a command of a session.
   bool NoteEnd(pid_t child, int exit_code, Clock::time_point now);
+  // The same of one that this process has not started: where a container has ended with it, so do
+  // the commands in that.
+  void NoteOrphansEnd(pid_t child);
   [[nodiscard]] Session::Answers Serve(Clock::time_point now);
   // At the attempt's end: answers all calls with what there is.
   [[nodiscard]] Session::Answers Close(Clock::time_point now);
@@ -51,6 +54,7 @@ class Attachments {
  private:
   struct Command {
     Session session;
+    int local_rank = 0;
     std::optional<Clock::time_point> kill_at;  // it has been hung up
   };
 
@@ -58,7 +62,10 @@ class Attachments {
   [[nodiscard]] Status WhyNot(const v1::AttachOrder& order) const;
   [[nodiscard]] WorkerCommand CommandOf(const v1::AttachRequest& request,
                                         const SessionStreams& streams) const;
+  [[nodiscard]] int LocalRankOf(const v1::AttachRequest& request) const;
   void Refuse(const v1::AttachOrder& order, int code, const std::string& why);
+  [[nodiscard]] bool Runs(int local_rank) const;
+  void CleanUpContainers();
   void HangUp(Clock::time_point now);
 
   const v1::StartAttempt& start_;
@@ -66,6 +73,7 @@ class Attachments {
   const Options options_;
   std::optional<Session> worker_;
   std::map<std::string, Command> commands_;  // by the names of their sessions
+  std::vector<int> closed_;                  // workers whose containers have ended
   std::vector<std::string> over_;            // names that are not to be used again
   Session::Answers answers_;
 };

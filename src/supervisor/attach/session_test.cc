@@ -189,6 +189,28 @@ TEST_F(SessionTest, CtrlCAndTheSizeReachTheTerminal) {
   EXPECT_EQ(exit_code_, 7);
 }
 
+TEST_F(SessionTest, SignalsGoToTheMarkedProcessesWhereThereIsAMark) {
+  const std::string mark = "SESSION_TEST=" + folder_.path();
+  Start(
+      mark +
+      " setsid sh -c \"trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.05; done\"; "
+      "echo survived");
+  session_->SetMark(mark);
+  std::string text;
+  while (text.find("ready") == std::string::npos) {
+    text += Ask(text.size()).output();
+  }
+  v1::AttachRequest signal;
+  signal.set_signal(SIGUSR1);
+  Call(signal);
+  while (exit_code_ < 0) {
+    const v1::AttachReply reply = Ask(text.size());
+    text += reply.output();
+    exit_code_ = reply.has_exit_code() ? reply.exit_code() : -1;
+  }
+  EXPECT_EQ(text, "ready\nusr1\nsurvived\n");
+}
+
 TEST_F(SessionTest, AtTheEndAllCallsAreAnswered) {
   Start("exec sleep 1000");
   v1::AttachOrder order;

@@ -55,6 +55,25 @@ bool ContainerSignals::NoteEnd(pid_t child, int exit_code) {
   return true;
 }
 
+std::optional<int> ContainerWatchedBy(pid_t child, const v1::StartAttempt& start,
+                                      const AttemptFolder& folder) {
+  for (int rank = 0; start.launch().has_container() && rank < ProcessesOf(start); ++rank) {
+    const Result<std::string> pid =
+        AttemptFolder::ReadPlain(folder.PathOf(ContainerPidFile(rank).c_str()));
+    if (pid.ok() && pid.value() == std::to_string(child)) {
+      return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+void CleanUpContainer(int local_rank, const v1::StartAttempt& start, const AttemptFolder& folder,
+                      const std::vector<std::string>& environment) {
+  static_cast<void>(StartWorker({.command = CleanUpCommand(start, local_rank, folder),
+                                 .environment = environment,
+                                 .log = folder.PathOf("supervisor.log")}));
+}
+
 void RemoveContainers(const v1::StartAttempt& start, const AttemptFolder& folder,
                       const std::vector<std::string>& environment) {
   using Clock = std::chrono::steady_clock;

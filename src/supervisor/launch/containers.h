@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals to the commands of an attempt's containers, and what is left of these when the attempt's
-// processes are gone.
+// Signals to the commands of an attempt's containers, their ends, and what is left of these when
+// the attempt's processes are gone.
 #pragma once
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@
 
 namespace trainyard::supervisor {
 
-// By podman: it and what has started the command take a signal for their own while the container is
-// being started.
+// Signals go by podman: it and what has started the command take a signal for their own while the
+// container is being started.
 class ContainerSignals {
  public:
   // Both must outlive it.
@@ -39,6 +40,14 @@ class ContainerSignals {
   const AttemptFolder& folder_;
   std::vector<Sent> under_way_;
 };
+
+// The worker whose container has ended with this child, by its number; none: the child has watched
+// no container. podman itself takes 20 s to see that while a session is open.
+[[nodiscard]] std::optional<int> ContainerWatchedBy(pid_t child, const v1::StartAttempt& start,
+                                                    const AttemptFolder& folder);
+// Has podman see it. REQUIRES: all sessions in it have ended; this process has one thread.
+void CleanUpContainer(int local_rank, const v1::StartAttempt& start, const AttemptFolder& folder,
+                      const std::vector<std::string>& environment);
 
 // What was killed cannot have removed its container. Others are gone, and that is found out. Waits
 // for podman, for 20 s at most. REQUIRES: this process has one thread.

@@ -131,10 +131,21 @@ Words InContainer(const v1::StartAttempt& start, int local_rank, const AttemptFo
                   const Words& command, const Words& environment) {
   const v1::LaunchSpec& launch = start.launch();
   const v1::Container& container = launch.container();
-  Words words = {
-      "podman",    "run",          "--rm",  "--name", ContainerName(start, local_rank, folder),
-      "--network", "host",         "--ipc", "host",   "--pid",
-      "host",      "--entrypoint", ""};
+  Words words = {"podman",
+                 "run",
+                 "--rm",
+                 "--conmon-pidfile",
+                 folder.PathOf(ContainerPidFile(local_rank).c_str()),
+                 "--name",
+                 ContainerName(start, local_rank, folder),
+                 "--network",
+                 "host",
+                 "--ipc",
+                 "host",
+                 "--pid",
+                 "host",
+                 "--entrypoint",
+                 ""};
   // podman passes nothing through that is a terminal; what such a worker writes is the session's
   // to keep (Attachments).
   const bool terminal =
@@ -214,6 +225,13 @@ std::vector<std::string> ExecCommand(const v1::StartAttempt& start, int local_ra
   Append(words, {request.command().begin(), request.command().end()});
   return words;
 }
+
+std::vector<std::string> CleanUpCommand(const v1::StartAttempt& start, int local_rank,
+                                        const AttemptFolder& folder) {
+  return {"podman", "container", "cleanup", ContainerName(start, local_rank, folder)};
+}
+
+std::string ContainerPidFile(int local_rank) { return fmt::format("conmon-{}", local_rank); }
 
 std::string SessionMark(const std::string& session) { return "TRAINYARD_SESSION=" + session; }
 

@@ -41,6 +41,14 @@ inline constexpr const char* kHostPrefix = "node";
                                                    const v1::AttachRequest& request);
 [[nodiscard]] std::string SessionMark(const std::string& session);
 
+// The file in the attempt's folder with the process that ends with that worker's container.
+[[nodiscard]] std::string ContainerPidFile(int local_rank);
+
+// Tells podman to take note that the container's command has ended, which it does not by itself
+// where a session was open then. REQUIRES: the attempt has containers.
+[[nodiscard]] std::vector<std::string> CleanUpCommand(const v1::StartAttempt& start, int local_rank,
+                                                      const AttemptFolder& folder);
+
 // Removes the containers of this node, dead or alive, and is content if there are none. Empty: the
 // attempt has no containers.
 [[nodiscard]] std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,

@@ -163,7 +163,8 @@ TEST(ContainerCommandTest, EachWorkerRunsInAContainerOfItsOwnThatIsRemoved) {
   const v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
   const std::string name = "trainyard-" + FolderOf(start).UniqueName();
   EXPECT_EQ(ProcessesOf(start), 2);
-  EXPECT_TRUE(CommandOf(start, 1).starts_with("podman run --rm --name " + name + "-3 "));
+  EXPECT_TRUE(CommandOf(start, 1).starts_with(
+      "podman run --rm --conmon-pidfile /state/attempts/7-2/conmon-1 --name " + name + "-3 "));
   EXPECT_TRUE(CommandOf(start).ends_with(" localhost/train:2 python3 train.py"));
   EXPECT_EQ(
       RemovalCommand(start, FolderOf(start)),

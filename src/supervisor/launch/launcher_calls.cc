@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -104,8 +105,14 @@ int LauncherCalls::BeginStart(const AttemptFolder& folder, const v1::StartAttemp
                            : EMFILE;
 }
 
-int LauncherCalls::BeginEnd(const AttemptFolder& folder, pid_t& pid) const {
-  return Spawn({program_, "end", AttemptName(folder.id())}, environ, pid);
+int LauncherCalls::BeginEnd(const AttemptFolder& folder, pid_t& pid, io::Descriptor& words) const {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    return errno;
+  }
+  words = io::Descriptor(ends[0]);
+  const io::Descriptor theirs(ends[1]);
+  return Spawn({program_, "end", AttemptName(folder.id())}, environ, pid, {.err = theirs.get()});
 }
 
 int LauncherCalls::BeginLimit(const AttemptFolder& folder, const v1::NodeShare& share,

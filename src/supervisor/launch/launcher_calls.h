@@ -23,7 +23,8 @@ class LauncherCalls {
   // what `start` says is in the attempt's launcher.log.
   [[nodiscard]] int BeginStart(const AttemptFolder& folder, const v1::StartAttempt& start,
                                pid_t& pid) const;
-  [[nodiscard]] int BeginEnd(const AttemptFolder& folder, pid_t& pid) const;
+  // `words`: from which what it says can be read when it has ended, without waiting.
+  [[nodiscard]] int BeginEnd(const AttemptFolder& folder, pid_t& pid, io::Descriptor& words) const;
   [[nodiscard]] int BeginLimit(const AttemptFolder& folder, const v1::NodeShare& share,
                                pid_t& pid) const;
   // Both wait for the launcher. No descriptor: there is no log (yet), or it cannot be had.
