@@ -842,6 +842,46 @@ TEST_F(NodeFaultTest, AGangsFailureIsItsOwnOnceAllItsNodesHaveBeenHeardOf) {
   EXPECT_EQ(StateOf(1), v1::FAILED);
 }
 
+class ThreeNodesTest : public NodeFaultTest {
+ protected:
+  ThreeNodesTest() {
+    Open();
+    Hello(10, "a");
+    Hello(11, "b");
+    Hello(12, "c");
+  }
+  [[nodiscard]] ControllerSetup SetUpOf() override {
+    ControllerSetup setup = NodeFaultTest::SetUpOf();
+    setup.engine.cluster.nodes.push_back({.name = "c", .gpus = 2});
+    return setup;
+  }
+};
+
+// Messages may be many when a pause of the controller is over.
+TEST_F(ThreeNodesTest, AGangIsJudgedWhenAllThatHasArrivedIsTaken) {
+  Submit(6);
+  for (const std::uint64_t connection : {10U, 11U, 12U}) {
+    Tell(connection, Report(1, 1, v1::AttemptReport::RUNNING));
+  }
+  Fail(11, 1, 1, v1::AttemptReport::CAUSE_UNSPECIFIED, "", 20);
+  Step(seconds(6));
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  v1::AgentMessage beat;
+  beat.mutable_heartbeat()->set_number(1);
+  controller_->world().OnAgent(10, beat);
+  for (const std::uint64_t connection : {12U, 10U}) {
+    v1::AgentMessage message;
+    v1::AttemptReport& report = *message.mutable_attempt();
+    report = Report(1, 1, v1::AttemptReport::EXITED, 1);
+    report.set_cause(connection == 10 ? v1::AttemptReport::DEVICE
+                                      : v1::AttemptReport::CAUSE_UNSPECIFIED);
+    controller_->world().OnAgent(connection, message);
+  }
+  Step();
+  EXPECT_NE(StateOf(1), v1::FAILED);
+  EXPECT_EQ(StatusOf(1).failures(), 0U);
+}
+
 TEST_F(NodeFaultTest, AGangWhoseNodeDiesIsNotBlamed) {
   Submit(4);
   Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));

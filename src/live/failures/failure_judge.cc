@@ -24,12 +24,20 @@ bool NoneFailed(const std::vector<PartFailure>& failures) {
                       [](const PartFailure& failure) { return failure.has_failed(); });
 }
 
+// By what has been said so far.
+bool LooksLikeTheJobs(const LiveAttempt& attempt) {
+  const std::vector<PartFailure> failures = FailuresOf(attempt);
+  return !NoneFailed(failures) && OwnerOf(failures[FirstFailed(failures)]) == FailureOwner::kJob;
+}
+
 }  // namespace
 
+// What looks like the job's own is judged when all that has arrived has been taken: another node
+// may have said more.
 void FailureJudge::Take(JobId id, LiveAttempt& attempt) {
   attempt.failed = attempt.failed.value_or(state_.now);
   unjudged_.insert(id);
-  if (MayJudge(attempt)) {
+  if (!LooksLikeTheJobs(attempt)) {
     Judge(id, attempt);
   }
 }
@@ -52,8 +60,7 @@ std::vector<JobId> FailureJudge::JudgeDue() {
 // only if all other nodes have been heard of since and had none before. What is heard sooner than a
 // heartbeat later may have been on its way.
 bool FailureJudge::MayJudge(const LiveAttempt& attempt) const {
-  const std::vector<PartFailure> failures = FailuresOf(attempt);
-  if (NoneFailed(failures) || OwnerOf(failures[FirstFailed(failures)]) != FailureOwner::kJob) {
+  if (!LooksLikeTheJobs(attempt)) {
     return true;
   }
   const TimePoint since = *attempt.failed + state_.options.Scaled(state_.options.heartbeat);

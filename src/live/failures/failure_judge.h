@@ -25,7 +25,7 @@ class FailureJudge {
 
   // A new batch begins.
   void Begin() { lost_.clear(); }
-  // The job's last attempt has failed: it is judged now, or when enough is known.
+  // The job's last attempt has failed: it is judged now, or by JudgeDue when enough is known.
   void Take(JobId job, LiveAttempt& attempt);
   // Nothing is to be judged: the attempt ends for the loss of another part.
   void Drop(JobId job) { unjudged_.erase(job); }
