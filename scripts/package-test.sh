@@ -102,6 +102,10 @@ cluster=
 $as_root env -u TRAINYARD_CONTROLLER /usr/bin/python3 -B "$source/tests/acceptance/day.py" ||
   fail "the day of three users has failed"
 
+# What Python compiles beside the library goes, too.
+$as_root /usr/bin/python3 -c 'import trainyard.train'
+compiled=$(find /usr/lib/python3/dist-packages/trainyard -name __pycache__)
+[ -n "$compiled" ] || fail "Python has compiled nothing"
 $as_root dpkg --purge trainyard >/dev/null
 installed=
 system_files "$scratch/removed"

@@ -226,10 +226,7 @@ Status CheckAgent(const AgentOptions& options) {
         "--data-cache fetches data sets by rsync, which is not along PATH; expected rsync to be "
         "installed (apt-get install rsync), or no --data-cache");
   }
-  if (!options.launcher.empty()) {
-    RETURN_IF_ERROR(CheckLauncher(options));
-  }
-  return store::CheckFolder("--state", options.state);
+  return options.launcher.empty() ? Status() : CheckLauncher(options);
 }
 
 namespace {
@@ -327,6 +324,7 @@ void ServeAgent(live::Agent& machine, ControllerContact& contact, const LiveCloc
 
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   RETURN_IF_ERROR(CheckAgent(given));
+  RETURN_IF_ERROR(store::CheckFolder("--state", given.state));
   AgentOptions options = given;
   options.controller = rpc::ControllerAddress("--controller", given.controller).value();
   options.node = given.node.empty() ? HostName() : given.node;

@@ -46,7 +46,7 @@ struct AgentOptions {
   std::function<void(const std::string& line)> tell{};
 };
 
-// Everything that can be wrong with the options, without starting anything.
+// Everything that can be wrong with the options but the state folder, without starting anything.
 [[nodiscard]] Status CheckAgent(const AgentOptions& options);
 
 // Runs until `mailbox` is closed; a controller that refuses the agent is asked again. Errors: a

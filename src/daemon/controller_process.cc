@@ -377,8 +377,7 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
 Status CheckController(const ControllerOptions& options) {
   RETURN_IF_ERROR(MakeParts(options));
   RETURN_IF_ERROR(CheckUsers("--operators", options.operators));
-  RETURN_IF_ERROR(CheckUsers("--admins", options.admins));
-  return store::CheckFolder("--state", options.state);
+  return CheckUsers("--admins", options.admins);
 }
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,

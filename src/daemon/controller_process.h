@@ -49,7 +49,7 @@ struct ControllerOptions {
   std::function<void(const std::string&)> log{};
 };
 
-// Everything that can be wrong with the options, without starting anything.
+// Everything that can be wrong with the options but the state folder, without starting anything.
 [[nodiscard]] Status CheckController(const ControllerOptions& options);
 
 // Runs until `mailbox` is closed. `on_ready` is told the port once calls are answered. Errors: a

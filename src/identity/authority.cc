@@ -151,14 +151,17 @@ double Authority::Now() const {
                    .count();
 }
 
-v1::Caller::Role Authority::RoleOf(uid_t uid, const std::string& user) const {
+v1::Caller::Role Authority::ConfiguredRole(const std::string& user) const {
   const auto names = [&user](const std::vector<std::string>& list) {
     return std::find(list.begin(), list.end(), user) != list.end();
   };
-  if (uid == 0 || uid == geteuid() || names(options_.admins)) {
-    return v1::Caller::ADMIN;
-  }
-  return names(options_.operators) ? v1::Caller::OPERATOR : v1::Caller::USER;
+  return names(options_.admins)      ? v1::Caller::ADMIN
+         : names(options_.operators) ? v1::Caller::OPERATOR
+                                     : v1::Caller::USER;
+}
+
+v1::Caller::Role Authority::RoleOf(uid_t uid, const std::string& user) const {
+  return uid == 0 || uid == geteuid() ? v1::Caller::ADMIN : ConfiguredRole(user);
 }
 
 Result<std::string> Authority::TokenFor(uid_t uid) const {
@@ -391,7 +394,9 @@ Status Authority::Change(const v1::Caller& caller, const v1::ManageRequest& requ
       v1::IdentityBook::User& user = *book_.add_users();
       user.set_user(add.user());
       user.set_uid(add.uid());
-      user.set_role(add.role() == v1::Caller::ROLE_UNSPECIFIED ? v1::Caller::USER : add.role());
+      user.set_role(add.role() == v1::Caller::ROLE_UNSPECIFIED ? ConfiguredRole(add.user())
+                                                               : add.role());
+      reply.set_role(user.role());
       user.set_hash(HashOfSecret(secret));
       reply.set_secret(WithFingerprint(secret, authority_.certificate));
       return Note(by, fmt::format("added a login of {} (uid {}, {})", user.user(), user.uid(),

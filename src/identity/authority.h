@@ -87,6 +87,8 @@ class Authority {
   Authority(AuthorityOptions options, KeyPair key, std::string cluster);
   [[nodiscard]] std::string Path(const char* name) const { return options_.folder + "/" + name; }
   [[nodiscard]] double Now() const;
+  // What --operators and --admins say.
+  [[nodiscard]] v1::Caller::Role ConfiguredRole(const std::string& user) const;
   [[nodiscard]] v1::Caller::Role RoleOf(uid_t uid, const std::string& user) const;
   [[nodiscard]] std::string Signed(v1::Caller caller, const std::string& login = {}) const;
   [[nodiscard]] bool HasLogin(const v1::TokenClaims& claims) const;

@@ -64,10 +64,10 @@ class BookTest : public testing::Test {
  protected:
   BookTest() : authority_(Open()) {}
   std::unique_ptr<Authority> Open() {
-    auto opened =
-        Authority::Open({.folder = folder_.path() + "/identity", .all_users = true, .now = [this] {
-                           return now_;
-                         }});
+    auto opened = Authority::Open({.folder = folder_.path() + "/identity",
+                                   .all_users = true,
+                                   .operators = {"olga"},
+                                   .now = [this] { return now_; }});
     EXPECT_TRUE(opened.ok()) << opened.error().message;
     return std::move(opened).value();
   }
@@ -202,6 +202,19 @@ TEST_F(BookTest, ALoginBuysTokensUntilItIsRemoved) {
   request.mutable_remove_user()->set_name("ann");
   Manage(request);
   EXPECT_FALSE(Buy(secret).ok());
+}
+
+TEST_F(BookTest, ALoginHasTheRoleThatTheConfigurationGivesUnlessAnotherIsNamed) {
+  const auto role_of = [this](const std::string& user, v1::Caller::Role named) {
+    v1::ManageRequest request;
+    request.mutable_add_user()->set_user(user);
+    request.mutable_add_user()->set_uid(1001);
+    request.mutable_add_user()->set_role(named);
+    return Manage(request).role();
+  };
+  EXPECT_EQ(role_of("ann", v1::Caller::ROLE_UNSPECIFIED), v1::Caller::USER);
+  EXPECT_EQ(role_of("olga", v1::Caller::ROLE_UNSPECIFIED), v1::Caller::OPERATOR);
+  EXPECT_EQ(role_of("olga", v1::Caller::USER), v1::Caller::USER);
 }
 
 TEST_F(BookTest, NoSecretLiesOnTheDisk) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "live/access/ignored.h"
 #include "live/live_calls.h"
 #include "model/conditions.h"
 #include "model/job_fields.h"
@@ -153,6 +154,11 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
   }
 }
 
+void LiveCalls::AddHold(const v1::ClientRequest& from, JobId job, bool hold) {
+  NoteChange(from, hold ? "held" : "released", {.job = job});
+  add_({.kind = model::EventKind::kHeld, .at = state_.now, .job = job, .held = hold});
+}
+
 void LiveCalls::TakeHold(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::HoldRequest& request = from.hold();
   const std::optional<JobId> job =
@@ -163,12 +169,10 @@ void LiveCalls::TakeHold(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::JobState state = statuses_.StateOf(*job);
   if (request.hold() && state != v1::WAITING && state != v1::SUBMITTED) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) + " is " + StateText(state) +
-                      "; 'trainyard requeue --hold " + std::to_string(request.job()) +
-                      "' stops and holds it");
+                  fmt::format("job {0} is {1}; 'trainyard requeue --hold {0}' stops and holds it",
+                              state_.jobs.TextOf(*job), StateText(state)));
   }
-  NoteChange(from, request.hold() ? "held" : "released", {.job = *job});
-  add_({.kind = model::EventKind::kHeld, .at = state_.now, .job = *job, .held = request.hold()});
+  AddHold(from, *job, request.hold());
   answers_.push_back([this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kHold); });
 }
 
@@ -181,9 +185,9 @@ void LiveCalls::TakeRequeue(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::JobState state = statuses_.StateOf(*job);
   if (state != v1::RUNNING && state != v1::STARTING) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) + " is " + StateText(state) +
-                      " and holds no GPUs to give back; 'trainyard hold " +
-                      std::to_string(request.job()) + "' keeps a waiting job from starting");
+                  fmt::format("job {0} is {1} and holds no GPUs to give back; 'trainyard hold {0}' "
+                              "keeps a waiting job from starting",
+                              state_.jobs.TextOf(*job), StateText(state)));
   }
   NoteChange(from, "requeued", {.job = *job});
   add_(
@@ -199,7 +203,7 @@ bool LiveCalls::MayCountAnew(std::uint64_t call, JobId job, const v1::JobRequest
     Refuse(call, kFailedPrecondition,
            fmt::format("job {0} is {1}; 'trainyard resize --gpus {2} {0}' changes the GPUs of a "
                        "running job",
-                       NumberOf(job), StateText(state), wanted.gpus()));
+                       state_.jobs.TextOf(job), StateText(state), wanted.gpus()));
     return false;
   }
   const std::variant<JobSpec, v1::CallError> judged = Judged(wanted);
@@ -226,10 +230,9 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   }
   if ((Names(request, "begin") || Names(request, "dependency")) && !statuses_.IsDeferred(*id)) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) +
-                      " may start already, and begin and dependency are heeded no more; 'trainyard "
-                      "hold " +
-                      std::to_string(request.job()) + "' keeps it from starting");
+                  fmt::format("job {0} may start already, and begin and dependency are heeded no "
+                              "more; 'trainyard hold {0}' keeps it from starting",
+                              state_.jobs.TextOf(*id)));
   }
   if (!WaitsAsItsArray(*id, request)) {
     return Refuse(call, kFailedPrecondition,
@@ -271,7 +274,12 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   if (Names(request, "gpus")) {  // policies are told of this apart
     add_({.kind = model::EventKind::kResize, .at = state_.now, .job = *id, .gpus = wanted.gpus()});
   }
-  answers_.push_back([this, call, id] { AnswerWithJob(call, *id, v1::ClientRequest::kUpdate); });
+  answers_.push_back([this, call, id, ignored = IgnoredOf(request, state_.options)] {
+    v1::ClientReply reply;
+    *reply.mutable_update()->mutable_status() = statuses_.StatusOf(*id);
+    reply.mutable_update()->mutable_ignored()->Assign(ignored.begin(), ignored.end());
+    output_.Reply(call, std::move(reply));
+  });
 }
 
 }  // namespace trainyard::live

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "live/access/ignored.h"
 #include "model/conditions.h"
 #include "profile/execution_model.h"
-#include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
 namespace {
@@ -34,15 +34,6 @@ void SetOwner(const v1::ClientRequest& from, v1::JobRequest& job) {
   if (job.user().empty()) {
     job.set_user(from.caller().user());
   }
-}
-
-// "A100|V100"
-std::string TypesText(const v1::JobRequest& job) {
-  std::string text;
-  for (const std::string& type : job.gpu_types()) {
-    text += (text.empty() ? "" : "|") + type;
-  }
-  return text;
 }
 
 }  // namespace
@@ -248,7 +239,12 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::ClientRequest& from) {
                   "there are " + std::to_string(state_.jobs.live()) +
                       " jobs already, as many as the controller takes");
   }
+  const std::size_t count = model::CountOf(spec);
+  const bool held = job.launch().hold();
   AddSubmit(id, std::move(job), std::move(spec));
+  for (std::size_t i = 0; held && i < count; ++i) {
+    AddHold(from, JobAt(Index(id) + i), true);
+  }
   AnswerSubmit(call, id, request.wait_for_verdict());
 }
 
@@ -304,53 +300,6 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
   return differences.substr(0, std::min(differences.find('\n'), kEnough));
 }
 
-// What the job states in vain, as sentences.
-std::vector<std::string> LiveCalls::Ignored(const v1::JobRequest& job) const {
-  std::vector<std::string> ignored;
-  const auto in_vain = [&](const std::string& what, const std::string& heeds) {
-    ignored.push_back(what + " has no effect: policy '" + state_.options.policy +
-                      "' does not heed " + heeds);
-  };
-  if (job.launch().priority() != 0 && !state_.options.policy_traits.needs.priorities) {
-    in_vain("priority " + std::to_string(job.launch().priority()), "priorities");
-  }
-  if (!job.queue().empty() && !state_.options.policy_traits.needs.queues) {
-    in_vain("queue '" + job.queue() + "'", "queues");
-  }
-  if (profiles_ != nullptr && !job.model().empty() && !profiles_->HasModel(job.model())) {
-    ignored.push_back("model '" + job.model() +
-                      "' is not in the controller's profiles: its throughput is not known");
-  }
-  if (job.devices_size() > 0 && !state_.options.policy_traits.may.name_gpus) {
-    in_vain("the choice of devices", "it");
-  }
-  if (job.gpu_types_size() > 0 && !state_.leases.states_gpu_types()) {
-    ignored.push_back("GPU types '" + TypesText(job) +
-                      "' have no effect: no node of the cluster states its type");
-  }
-  if (job.launch().notify_size() > 0 && !state_.options.takes_notices) {
-    ignored.emplace_back(
-        "notify has no effect: the controller was started without --notify-program and "
-        "--notify-url");
-  }
-  const auto keeps_data = [this](std::size_t node) {
-    return state_.leases[NodeAt(node)].data.cache_mib() > 0;
-  };
-  if (job.has_data_set() && supervisor::IsFetched(job.data_set())) {
-    std::size_t node = 0;
-    while (node < state_.leases.size() && !keeps_data(node)) {
-      ++node;
-    }
-    if (node == state_.leases.size()) {
-      ignored.push_back("data set '" + job.data_set().name() +
-                        "' is not copied: no agent that is there has --data-cache; the job reads "
-                        "it at '" +
-                        job.data_set().home() + "'");
-    }
-  }
-  return ignored;
-}
-
 void LiveCalls::AnswerSubmit(std::uint64_t call, JobId id, bool wait) {
   answers_.push_back([this, call, id, wait] {
     if (wait && statuses_.StateOf(id) == v1::SUBMITTED) {
@@ -377,7 +326,7 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(NumberOf(id));
       *reply.mutable_submit()->mutable_status() = statuses_.StatusOf(id);
-      for (std::string& sentence : Ignored(*state_.jobs[id].request)) {
+      for (std::string& sentence : IgnoredOf(*state_.jobs[id].request, state_, profiles_)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
       }
       break;
@@ -392,9 +341,6 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
       break;
     case v1::ClientRequest::kSignal:
       *reply.mutable_signal()->mutable_status() = statuses_.StatusOf(id);
-      break;
-    case v1::ClientRequest::kUpdate:
-      *reply.mutable_update()->mutable_status() = statuses_.StatusOf(id);
       break;
     default:
       *reply.mutable_resize()->mutable_status() = statuses_.StatusOf(id);
@@ -413,12 +359,16 @@ std::optional<JobId> LiveCalls::Find(std::uint64_t call, const v1::ClientRequest
   }
   const JobId job = JobAt(number - 1);
   if (!MayTouch(from, *state_.jobs[job].request, touch)) {
+    if (!statuses_.MaySee(from, job)) {  // as of a job that there is not
+      Refuse(call, kNotFound, "there is no job " + std::to_string(number));
+      return std::nullopt;
+    }
     Refuse(call, kPermissionDenied,
            CallerText(from) + " may not " +
                (touch == Touch::kRead    ? "read the logs of"
                 : touch == Touch::kEnter ? "attach to"
                                          : "change") +
-               " job " + std::to_string(number) + ", which is another user's; expected its owner" +
+               " job " + state_.jobs.TextOf(job) + ", which is another user's; expected its owner" +
                (touch == Touch::kChange ? ", an operator or an admin" : " or an admin"));
     return std::nullopt;
   }
@@ -430,7 +380,7 @@ std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, const v1::ClientReq
   const std::optional<JobId> job = Find(call, from, number, Touch::kChange);
   if (job && state_.jobs[*job].ending) {
     Refuse(call, kFailedPrecondition,
-           "job " + std::to_string(number) + " has ended and cannot be " + std::string(to));
+           "job " + state_.jobs.TextOf(*job) + " has ended and cannot be " + std::string(to));
     return std::nullopt;
   }
   return job;
@@ -462,7 +412,7 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ClientRequest& from) {
   v1::JobRequest wanted = *state_.jobs[*job].request;
   if (state_.options.policy_traits.may.name_gpus && wanted.devices_size() > 0) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) +
+                  "job " + state_.jobs.TextOf(*job) +
                       " names its GPUs; expected one that does not, or the job submitted anew with "
                       "others");
   }
@@ -536,7 +486,7 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
       request.attempt() == 0 ? attempts.last_started() : request.attempt();
   if (attempt == 0 || attempt > attempts.last) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) +
+                  "job " + state_.jobs.TextOf(*id) +
                       (attempt == 0 ? " has not started: " + StateAndReasonOf(*id)
                                     : " has no attempt " + std::to_string(attempt)));
   }
@@ -569,7 +519,7 @@ std::optional<NodeId> LiveCalls::NodeOfRank(std::uint64_t call, JobId job, std::
     return node;
   }
   Refuse(call, kInvalidArgument,
-         "job " + std::to_string(NumberOf(job)) + " has no worker " + std::to_string(wanted));
+         "job " + state_.jobs.TextOf(job) + " has no worker " + std::to_string(wanted));
   return std::nullopt;
 }
 

@@ -35,6 +35,8 @@ class LiveCalls {
 
   // A new batch begins: clients may ask for the jobs of earlier ones.
   void Begin() { known_jobs_ = state_.jobs.size(); }
+  // Those of earlier batches.
+  [[nodiscard]] std::size_t known_jobs() const { return known_jobs_; }
   void Take(std::uint64_t call, const v1::ClientRequest& request);
   // The client waits no longer.
   void Drop(std::uint64_t call);
@@ -74,6 +76,7 @@ class LiveCalls {
   // such as its owner may see; empty: it can.
   [[nodiscard]] std::string WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const;
   [[nodiscard]] bool WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const;
+  void AddHold(const v1::ClientRequest& from, JobId job, bool hold);
   void UpdateTasks(JobId first, const v1::UpdateRequest& request, const JobSpec& as);
   void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
@@ -96,7 +99,6 @@ class LiveCalls {
   [[nodiscard]] bool MayCountAnew(std::uint64_t call, JobId job, const v1::JobRequest& wanted);
   [[nodiscard]] bool IsClockError(double apart_s) const;
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
-  [[nodiscard]] std::vector<std::string> Ignored(const v1::JobRequest& job) const;
 
   LiveState& state_;
   const LiveStatuses& statuses_;

@@ -19,6 +19,12 @@ bool LiveJob::counts_work() const {
          (spec->profile_row >= 0 && request->has_iterations());
 }
 
+std::string LiveJobs::TextOf(JobId id) const {
+  const LiveJob& job = jobs_[Index(id)];
+  return job.array ? std::to_string(Index(*job.array) + 1) + "_" + std::to_string(job.array_index)
+                   : std::to_string(Index(id) + 1);
+}
+
 std::optional<JobId> LiveJobs::WithToken(std::string_view token) const {
   const auto at = tokens_.find(token);
   return token.empty() || at == tokens_.end() ? std::nullopt : std::optional(at->second);

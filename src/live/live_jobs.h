@@ -85,6 +85,8 @@ class LiveJobs {
   [[nodiscard]] const LiveJob& operator[](JobId job) const { return jobs_[Index(job)]; }
   // Jobs that have not ended.
   [[nodiscard]] std::size_t live() const { return live_; }
+  // What people call the job: "12", or "12_3" for a task of an array. REQUIRES: has(job).
+  [[nodiscard]] std::string TextOf(JobId job) const;
   // The job that was submitted with this token.
   [[nodiscard]] std::optional<JobId> WithToken(std::string_view token) const;
 

@@ -73,14 +73,15 @@ bool LiveStatuses::IsDeferred(JobId job) const { return engine_.WhyDeferred(job)
 std::string LiveStatuses::WhyDeferred(JobId id) const {
   const std::optional<engine::Deferral> deferral = engine_.WhyDeferred(id);
   if (engine_.IsHeld(id)) {
-    return "held by its user; 'trainyard release " + std::to_string(NumberOf(id)) +
-           "' lets it go on";
+    const std::string changed = state_.changes.Of(id);
+    return (changed.starts_with("held by ") ? changed : "held by its user") +
+           "; 'trainyard release " + state_.jobs.TextOf(id) + "' lets it go on";
   }
   if (!deferral) {
     return {};
   }
   if (deferral->after) {
-    return "waits for job " + std::to_string(NumberOf(*deferral->after)) + ", by its dependency '" +
+    return "waits for job " + state_.jobs.TextOf(*deferral->after) + ", by its dependency '" +
            model::PartOf<JobTraits>(*RecordOf(id).spec).dependency + "'";
   }
   if (deferral->begin && *deferral->begin > state_.now) {
@@ -106,10 +107,9 @@ std::string LiveStatuses::WhyItWaits(JobId id) const {
   const auto head = std::find_if(all.begin(), all.end(), [](const model::Blocked& other) {
     return other.reason != model::WaitReason::kBehindHead;
   });
-  return head == all.end()
-             ? "behind an earlier job"
-             : "behind job " + std::to_string(NumberOf(head->first)) + ", which asks for " +
-                   GpusText(head->gpus) + ": " + WhyNotServed(head->first);
+  return head == all.end() ? "behind an earlier job"
+                           : "behind job " + state_.jobs.TextOf(head->first) + ", which asks for " +
+                                 GpusText(head->gpus) + ": " + WhyNotServed(head->first);
 }
 
 std::string LiveStatuses::WhyNotServed(JobId id) const {
@@ -203,8 +203,10 @@ std::string LiveStatuses::WhoHasNotLeft(const LiveAttempt& attempt) const {
     for (const supervisor::AttemptKey& key : state_.gates.On(part.node, part.gpus)) {
       const LiveAttempt* const other = state_.attempts.Find(key);
       if (other == nullptr || !attempt.MayShareWith(*other)) {
-        return "job " + std::to_string(key.first) + " has not left " +
-               state_.cluster.nodes[Index(part.node)].name + " yet";
+        const JobId job = JobAt(key.first - 1);  // a stray's is perhaps one that is not known
+        return "job " +
+               (state_.jobs.has(job) ? state_.jobs.TextOf(job) : std::to_string(key.first)) +
+               " has not left " + state_.cluster.nodes[Index(part.node)].name + " yet";
       }
     }
   }

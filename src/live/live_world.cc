@@ -200,10 +200,15 @@ void LiveWorld::TellMetrics(JobId job) {
 }
 
 void LiveWorld::SortFacts() {
+  // A job that is submitted held is there before it is held.
+  const auto place = [known = calls_.known_jobs()](const model::Event& event) {
+    const bool is_new = event.kind == model::EventKind::kHeld && Index(event.job) >= known;
+    return model::TakingOrder(is_new ? model::EventKind::kSubmit : event.kind);
+  };
   std::stable_sort(batch_.events.begin(), batch_.events.end(),
-                   [](const model::Event& a, const model::Event& b) {
-                     const int x = model::TakingOrder(a.kind);
-                     const int y = model::TakingOrder(b.kind);
+                   [&place](const model::Event& a, const model::Event& b) {
+                     const int x = place(a);
+                     const int y = place(b);
                      return x != y ? x < y : a.job < b.job;
                    });
 }

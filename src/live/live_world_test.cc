@@ -214,6 +214,40 @@ TEST_F(LiveWorldTest, AJobWaitsForANodeAndRunsToItsEnd) {
   EXPECT_EQ(KindsHeard(10), "forget ");
 }
 
+// Nothing lies between the two, so that it can never start, whenever the controller dies.
+TEST_F(LiveWorldTest, AJobThatIsSubmittedHeldIsOneEntryOfTheJournal) {
+  const auto entries = [this] {
+    int count = 0;
+    EXPECT_TRUE(store_
+                    .Read(1,
+                          [&count](std::string_view /*block*/) {
+                            ++count;
+                            return Status();
+                          })
+                    .ok());
+    return count;
+  };
+  Hello(10, "a");
+  const int before = entries();
+  v1::ClientRequest request = Submission(1);
+  request.mutable_submit()->mutable_job()->mutable_launch()->set_hold(true);
+  EXPECT_TRUE(Call(request).submit().status().held());
+  EXPECT_EQ(entries(), before + 1);
+  request.mutable_submit()->mutable_job()->set_array("0-1");
+  EXPECT_EQ(Call(request).submit().job(), 2U);
+  EXPECT_EQ(entries(), before + 2);
+  EXPECT_EQ(KindsHeard(10), "welcome ");
+  Open();
+  Hello(11, "a");
+  EXPECT_EQ(KindsHeard(11), "welcome ");
+  EXPECT_TRUE(StatusOf(1).held() && StatusOf(2).held() && StatusOf(3).held());
+  v1::ClientRequest release;
+  release.mutable_hold()->set_job(3);
+  EXPECT_FALSE(Call(release).hold().status().held());
+  EXPECT_EQ(KindsHeard(11), "start ");
+  EXPECT_EQ(StateOf(1), v1::WAITING);
+}
+
 TEST_F(LiveWorldTest, AStartSaysWhatAWorkerNeeds) {
   Hello(10, "a");
   Hello(11, "b");

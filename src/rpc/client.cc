@@ -91,6 +91,40 @@ std::optional<std::string> NotUtf8(  // NOLINT(misc-no-recursion)
   return std::nullopt;
 }
 
+// Says a line once when a call has taken long, until the end of the object.
+class Impatience {
+ public:
+  Impatience(const std::function<void(const std::string&)>& tell, std::string line)
+      : thread_([this, &tell, line = std::move(line)] {
+          std::unique_lock lock(mutex_);
+          if (!over_.wait_for(lock, kSilence, [this] { return is_over_; })) {
+            tell(line);
+          }
+        }) {}
+  ~Impatience() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    over_.notify_all();
+    thread_.join();
+  }
+  Impatience(const Impatience&) = delete;
+  Impatience& operator=(const Impatience&) = delete;
+
+ private:
+  static constexpr milliseconds kSilence{2'000};
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+// Whether the controller keeps the answer back until something happens.
+bool IsToWait(const v1::ClientRequest& request) {
+  return request.attach().waits() || request.submit().wait_for_verdict();
+}
+
 class Client final : public ClusterClient {
  public:
   Client(std::string address, std::function<void(const std::string&)> tell, RouteOptions options)
@@ -178,6 +212,14 @@ class Client final : public ClusterClient {
                    v1::ClientReply& reply) {
     Authorize(context, route_);
     context.set_deadline(std::chrono::system_clock::now() + timeout);
+    std::optional<Impatience> impatience;
+    if (tell_ && !IsToWait(request)) {
+      impatience.emplace(
+          tell_, fmt::format("the controller at {} has not answered yet; waiting up to {} (it "
+                             "answers once its journal is written: if its disk is full or slow, "
+                             "its log says so)",
+                             address_, base::ShortDuration(Seconds(timeout))));
+    }
     switch (request.kind_case()) {
 #define TRAINYARD_CALL(Name, field) \
   case v1::ClientRequest::k##Name:  \

@@ -18,8 +18,10 @@ class ClusterClient {
  public:
   virtual ~ClusterClient() = default;
   // One call. While no controller answers the call is repeated, with short pauses, for up to
-  // `patience`, and the user is told so at once: for requests that may arrive twice. Errors carry
-  // what the controller says ("trainyard: job 7: ..."), or that it cannot be reached at ADDRESS.
+  // `patience`, and the user is told so at once: for requests that may arrive twice. The user is
+  // told, too, when an answer is not there after 2 s, unless the call is one that waits. Errors
+  // carry what the controller says ("trainyard: job 7: ..."), or that it cannot be reached at
+  // ADDRESS.
   [[nodiscard]] virtual Result<v1::ClientReply> Call(const v1::ClientRequest& request,
                                                      Duration timeout,
                                                      Duration patience = Duration{0}) = 0;

@@ -468,6 +468,22 @@ TEST(ClientTest, APatientCallSaysAtOnceThatItGoesOnTrying) {
                                "trying again for 1.5s");
 }
 
+TEST(ClientTest, ACallThatTakesLongSaysWhatItWaitsFor) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  std::promise<std::string> told;
+  const auto client = Connect(AddressOf(server->port()),
+                              [&told](const std::string& line) { told.set_value(line); });
+  auto reply = std::async([&] { return client->Call(NodesCall(), seconds(100)); });
+  const auto calls = inbox.WaitForCalls(1);
+  EXPECT_EQ(told.get_future().get(),
+            "the controller at " + AddressOf(server->port()) +
+                " has not answered yet; waiting up to 1m40s (it answers once its journal is "
+                "written: if its disk is full or slow, its log says so)");
+  server->Reply(calls[0].number, EmptyReplyTo(calls[0].request));
+  EXPECT_EQ(MessageOf(reply.get()), "no error");
+}
+
 TEST(ClientTest, ATextThatIsNotUtf8IsNamed) {
   v1::ClientRequest request;
   request.mutable_submit()->mutable_job()->set_name("caf\xe9");

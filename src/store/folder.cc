@@ -57,14 +57,21 @@ Result<io::Descriptor> OpenFile(const std::string& path, const std::string& blam
   return fd;
 }
 
-}  // namespace
-
-Status CheckFolder(std::string_view option, const std::string& path) {
+// The longest part of the path that is there.
+std::filesystem::path ThereOf(const std::string& path) {
   std::error_code error;
   std::filesystem::path there = std::filesystem::absolute(path, error);
   while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
     there = there.parent_path();
   }
+  return there;
+}
+
+}  // namespace
+
+Status CheckFolder(std::string_view option, const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path there = ThereOf(path);
   if (!std::filesystem::is_directory(there, error)) {
     return InvalidArgument(
         fmt::format("{} is '{}', but {} is no folder; expected a folder, or one "
@@ -78,6 +85,22 @@ Status CheckFolder(std::string_view option, const std::string& path) {
                     option, path, there.string()));
   }
   return {};
+}
+
+Result<std::string> CheckFolderToBe(std::string_view option, const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path there = ThereOf(path);
+  const Status checked = CheckFolder(option, path);
+  if (checked.ok()) {
+    return std::string();
+  }
+  if (std::filesystem::exists(path, error) || !std::filesystem::is_directory(there, error)) {
+    return checked.error();
+  }
+  return fmt::format(
+      "{0} is '{1}', which is not there yet, and this user may make nothing in {2}: systemd makes "
+      "it at the start (StateDirectory=), or root does before: install -d -m 0700 -o USER {1}",
+      option, path, there.string());
 }
 
 Result<io::Descriptor> HoldFolder(const std::string& folder, std::string_view holder) {

@@ -15,6 +15,10 @@ namespace trainyard::store {
 // Errors: kInvalidArgument with the option, and the part of the path that stands in the way.
 [[nodiscard]] Status CheckFolder(std::string_view option, const std::string& path);
 
+// The same before the first start, when another than this process may make the folder (systemd, by
+// StateDirectory=): what is to be said of a folder that this process cannot make; empty: nothing.
+[[nodiscard]] Result<std::string> CheckFolderToBe(std::string_view option, const std::string& path);
+
 // Makes the folder with its parents, durably and for its owner alone, and locks FOLDER/HOLDER.lock
 // until the result is closed, be it by death. `holder`: "controller". Never waits. Errors: it
 // cannot be made or written, or is held.

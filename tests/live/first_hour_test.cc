@@ -195,7 +195,7 @@ TEST_F(FirstHourTest, ScontrolHoldsReleasesAndRequeues) {
   const int passes = Submit({}, "true");
   EXPECT_TRUE(cluster_.AwaitState(passes, v1::COMPLETED));
   EXPECT_EQ(cluster_.StateOf(held), v1::WAITING);
-  EXPECT_THAT(cluster_.StatusOf(held).reason(), HasSubstr("held by its user"));
+  EXPECT_THAT(cluster_.StatusOf(held).reason(), HasSubstr("held by "));
   cluster_.KillController();
   cluster_.StartController();
   EXPECT_TRUE(cluster_.StatusOf(held).held()) << "a restart forgets no hold";
@@ -206,6 +206,61 @@ TEST_F(FirstHourTest, ScontrolHoldsReleasesAndRequeues) {
   EXPECT_EQ(cluster_.StatusOf(big).attempt(), 2U);
   Touch("go");
   EXPECT_TRUE(cluster_.AwaitState(big, v1::COMPLETED));
+}
+
+TEST_F(FirstHourTest, SbatchHoldSubmitsAJobThatWaitsForItsRelease) {
+  EXPECT_EQ(Ask({"submit", "--hold", "--gpus", "1", "--", "true"}).out, "job 1 submitted, held\n");
+  const int array = Submit({"--hold", "--array", "3-4"}, "true");
+  const std::string script = cluster_.Path("held.sh");
+  std::ofstream(script) << "#!/bin/sh\n#SBATCH -H -n 1\ntrue\n";
+  EXPECT_EQ(Ask({"submit", script}).out, "job 4 submitted, held\n");
+  const int passes = Submit({}, "true");
+  EXPECT_TRUE(cluster_.AwaitState(passes, v1::COMPLETED));
+  EXPECT_EQ(cluster_.StateOf(1), v1::WAITING);
+  cluster_.KillController();
+  cluster_.StartController();
+  EXPECT_TRUE(cluster_.StatusOf(array + 1).held());
+  EXPECT_THAT(cluster_.StatusOf(array + 1).reason(), HasSubstr("'trainyard release 2_4' lets"));
+  // Who waits for one is told at once, once for each.
+  const Answer waited = Ask({"wait", "--timeout", "2s", "1", fmt::format("{}_4", array)});
+  EXPECT_EQ(waited.status, 1);
+  EXPECT_THAT(waited.err, HasSubstr("trainyard: job 1 is held by "));
+  EXPECT_THAT(waited.err, HasSubstr("'trainyard release 1' lets it go on\n"));
+  EXPECT_THAT(waited.err, HasSubstr("trainyard: job 2_4 is held by "));
+  EXPECT_EQ(waited.err.find("job 1 is held"), waited.err.rfind("job 1 is held"));
+  EXPECT_EQ(Ask({"release", "1", "2", "4"}).status, 0);
+  EXPECT_EQ(Ask({"wait", "1", "2", "4"}).status, 0);
+}
+
+TEST_F(FirstHourTest, TasksOfArraysAreNamedAsTheyAreTyped) {
+  const int big = cluster_.Submit({"--gpus", "4"}, {"sh", "-c", Until("go")});
+  ASSERT_TRUE(cluster_.AwaitState(big, v1::RUNNING));
+  ASSERT_EQ(Submit({"--array", "7-9"}, "true"), 2);
+  EXPECT_THAT(Ask({"logs", "2_8"}).err, HasSubstr("job 2_8 has not started"));
+  EXPECT_THAT(Ask({"requeue", "2_9"}).err, HasSubstr("job 2_9 is waiting and holds no GPUs"));
+  EXPECT_EQ(Ask({"hold", "2_9"}).status, 0);
+  EXPECT_THAT(cluster_.StatusOf(4).reason(), HasSubstr("'trainyard release 2_9'"));
+  EXPECT_EQ(Ask({"cancel", "2_8"}).status, 0);
+  EXPECT_THAT(Ask({"hold", "2_8"}).err, HasSubstr("job 2_8 has ended and cannot be held"));
+  Touch("go");
+}
+
+TEST_F(FirstHourTest, AnUpdateThatThePolicyDoesNotHeedSaysSo) {
+  const int big = cluster_.Submit({"--gpus", "4"}, {"sh", "-c", Until("go")});
+  ASSERT_TRUE(cluster_.AwaitState(big, v1::RUNNING));
+  const int first = Submit({}, "true");
+  const int second = Submit({}, "true");
+  const Answer answer = Ask({"update", "--priority", "5", "--set-queue", "long",
+                             std::to_string(first), std::to_string(second)});
+  EXPECT_EQ(answer.status, 0);
+  const std::string said =
+      "trainyard: priority 5 has no effect: policy 'fifo' does not heed priorities\n"
+      "trainyard: queue 'long' has no effect: policy 'fifo' does not heed queues\n";
+  EXPECT_THAT(answer.err, HasSubstr(said));
+  EXPECT_EQ(answer.err.find(said), answer.err.rfind(said)) << "once for all jobs";
+  EXPECT_THAT(Ask({"update", "--time", "1h", std::to_string(first)}).err,
+              Not(HasSubstr("no effect")));
+  Touch("go");
 }
 
 TEST_F(FirstHourTest, WaitHasTheExitCodeOfTheFirstThatFailed) {

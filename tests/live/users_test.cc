@@ -125,11 +125,12 @@ TEST_F(UsersTest, EachSeesAndTouchesOwnJobsOnly) {
   EXPECT_THAT(As(ann_, {"status"}).out, HasSubstr("secret"));
   EXPECT_THAT(As(bob_, {"status", "--all"}).out, Not(HasSubstr("secret")));
   ExpectRefused(As(bob_, {"status", "1"}), "there is no job 1");
-  ExpectRefused(As(bob_, {"cancel", "1"}), "may not change job 1");
-  ExpectRefused(As(bob_, {"resize", "1", "--gpus", "2"}), "may not change job 1");
-  ExpectRefused(As(bob_, {"logs", "1"}), "may not read the logs of job 1");
-  ExpectRefused(As(bob_, {"attach", "1", "--", "id"}), "may not attach to job 1");
-  ExpectRefused(As(bob_, {"signal", "-s", "USR1", "1"}), "may not change job 1");
+  for (const Words& words :
+       {Words{"cancel", "1"}, Words{"hold", "1"}, Words{"release", "1"}, Words{"requeue", "1"},
+        Words{"update", "--time", "1h", "1"}, Words{"resize", "1", "--gpus", "2"},
+        Words{"logs", "1"}, Words{"attach", "1", "--", "id"}, Words{"signal", "-s", "USR1", "1"}}) {
+    ExpectRefused(As(bob_, words), "there is no job 1");  // as of one that there is not
+  }
   ExpectRefused(As(bob_, {"drain", "n0"}), "may not drain");
   EXPECT_THAT(cluster_.Log("controller"), HasSubstr("refused: " + bob_.name()));
   EXPECT_EQ(As(ann_, {"cancel", "1"}).status, 0);
@@ -169,6 +170,31 @@ TEST_F(UsersTest, WhoHasChangedAJobIsKnownAfterARestart) {
   EXPECT_EQ(status.request().launch().owner().user(), ann_.name());
   EXPECT_THAT(status.changed_by(), HasSubstr("cancelled by " + bob_.name()));
   EXPECT_THAT(As(ann_, {"status", "1"}).out, HasSubstr("cancelled by " + bob_.name()));
+}
+
+TEST_F(UsersTest, WhoWaitsForAHeldJobIsToldWhoHoldsIt) {
+  Start({"--users", "all", "--operators", bob_.name()});
+  ASSERT_EQ(As(ann_, {"submit", "--hold", "--gpus", "1", "--", "true"}).status, 0);
+  const Words wait{"wait", "--timeout", "1s", "1"};
+  EXPECT_THAT(As(ann_, wait).err, HasSubstr("job 1 is held by " + ann_.name() + " (uid "));
+  ASSERT_EQ(As(ann_, {"release", "1"}).status, 0);
+  ASSERT_EQ(As(ann_, {"submit", "--begin", "1h", "--gpus", "1", "--", "true"}).status, 0);
+  ASSERT_EQ(As(bob_, {"hold", "2"}).status, 0);
+  EXPECT_THAT(As(ann_, {"wait", "--timeout", "1s", "2"}).err,
+              HasSubstr("job 2 is held by " + bob_.name() + " (uid "));
+}
+
+TEST_F(UsersTest, AConfigurationIsGoodThoughAnotherHasToMakeItsFolder) {
+  const Answer answer = As(ann_, {"controller", "--check-config", "--cluster", "1x1", "--state",
+                                  "/var/lib/trainyard-not-there/controller"});
+  EXPECT_EQ(answer.status, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("which is not there yet, and this user may make nothing in "
+                                    "/var/lib: systemd makes it at the start"));
+  EXPECT_THAT(answer.out, HasSubstr("\nthe configuration is good\n"));
+  const Answer refused =
+      As(ann_, {"controller", "--check-config", "--cluster", "1x1", "--state", "/var/lib"});
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.err, HasSubstr("nothing may be written in /var/lib"));
 }
 
 TEST_F(UsersTest, ATokenOfASubmissionIsItsOwnersAlone) {

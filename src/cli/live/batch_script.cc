@@ -152,6 +152,10 @@ Status SetGpuCount(const Given& given, Script& script) {
   return TakeGpus(given, given.value, script.counts.*kCount, script.job);
 }
 
+Status SetHold(const Given& given, Script& script) {
+  return SetKey(given, "hold", "true", script.job);
+}
+
 Status SetNothing(const Given& /*given*/, Script& /*script*/) { return {}; }
 
 struct Option {
@@ -182,6 +186,7 @@ constexpr std::array kOptions{
     Option{"mail-type", 0, "", SetMail},
     Option{"output", 'o', "", SetFile<&Script::output>},
     Option{"error", 'e', "", SetFile<&Script::errors>},
+    Option{"hold", 'H', "", SetHold, true},
     Option{"requeue", 0, "", SetNothing, true},  // as all jobs are
 };
 

@@ -375,7 +375,7 @@ Status Resize(const ResizeOptions& options) {
   if (options.json) {
     PrintJson(status);
   } else {
-    fmt::print("job {} is to have {}; it is {}\n", status.job(), live::GpusText(options.gpus),
+    fmt::print("job {} is to have {}; it is {}\n", JobText(status), live::GpusText(options.gpus),
                live::StateText(status.state()));
   }
   return {};

@@ -148,7 +148,7 @@ class LogCopy {
   [[nodiscard]] Status Outcome(const v1::JobStatus& job) const {
     return job.state() == v1::COMPLETED || !live::HasEnded(job.state()) || attempt_ != job.attempt()
                ? Status()
-               : Failed(fmt::format("job {} {} {}{}{}", job.job(),
+               : Failed(fmt::format("job {} {} {}{}{}", JobText(job),
                                     job.state() == v1::FAILED ? "has" : "was",
                                     live::StateText(job.state()), job.reason().empty() ? "" : ": ",
                                     Printable(job.reason())));
@@ -158,7 +158,7 @@ class LogCopy {
   void TellWhyItWaits(const v1::JobStatus& job) {
     if (job.state() == v1::WAITING && job.reason() != why_it_waits_) {
       why_it_waits_ = job.reason();
-      Tell(fmt::format("job {} is waiting: {}", job_, Printable(job.reason())));
+      Tell(fmt::format("job {} is waiting: {}", JobText(job), Printable(job.reason())));
     }
   }
 
@@ -166,7 +166,7 @@ class LogCopy {
     ASSIGN_OR_RETURN(const v1::JobStatus job, ReadJob());
     const std::string& reason = job.reason();
     Tell(fmt::format("worker {} of job {} has written nothing in attempt {}; the job is {}{}{}",
-                     options_.rank, job_, attempt_, live::StateText(job.state()),
+                     options_.rank, JobText(job), attempt_, live::StateText(job.state()),
                      reason.empty() ? "" : ": ", Printable(reason)));
     return {};
   }

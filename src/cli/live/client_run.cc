@@ -84,6 +84,7 @@ class Waiting {
     if (!reply.jobs().unknown().empty()) {
       return Failed(fmt::format("there is no job {}", reply.jobs().unknown(0)));
     }
+    TellOfHeld(reply.jobs());
     for (const v1::JobStatus& job : reply.jobs().jobs()) {
       if (!live::HasEnded(job.state()) || !told_.insert(job.job()).second) {
         continue;
@@ -105,9 +106,29 @@ class Waiting {
   [[nodiscard]] const std::vector<v1::JobStatus>& ended() const { return ended_; }
 
  private:
+  // Of those that somebody has held since: nothing but a release lets them end.
+  void TellOfHeld(const v1::JobsReply& reply) {
+    constexpr std::size_t kEnough = 10;
+    std::vector<const v1::JobStatus*> held;
+    for (const v1::JobStatus& job : reply.jobs()) {
+      if (!job.held() || live::HasEnded(job.state())) {
+        held_.erase(job.job());
+      } else if (held_.insert(job.job()).second) {
+        held.push_back(&job);
+      }
+    }
+    for (std::size_t i = 0; i < std::min(held.size(), kEnough); ++i) {
+      Tell(fmt::format("job {} is {}", JobText(*held[i]), Printable(held[i]->reason())));
+    }
+    if (held.size() > kEnough) {
+      Tell(fmt::format("{} more are held", held.size() - kEnough));
+    }
+  }
+
   const WaitOptions& options_;
   std::vector<std::uint64_t> numbers_;
   std::set<std::uint64_t> told_;
+  std::set<std::uint64_t> held_;
   std::vector<v1::JobStatus> ended_;
   int status_ = 0;  // of the first that did not complete
 };

@@ -168,7 +168,7 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
   if (options.json) {
     PrintJson(submitted);
   } else {
-    fmt::print("job {} submitted\n", submitted.job());
+    fmt::print("job {} submitted{}\n", submitted.job(), submitted.status().held() ? ", held" : "");
     std::fflush(stdout);  // before what may be said on stderr
   }
   return options.wait ? ReportVerdict(submitted.status(), options.json) : Status();

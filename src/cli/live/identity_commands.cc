@@ -26,7 +26,7 @@ namespace {
 struct IdentityOptions {
   std::string controller = "127.0.0.1:7077";
   std::string name;
-  std::string role = "user";
+  std::string role;  // empty: as the controller is configured
   std::string file;  // that a secret is read from or written to
   int uid = -1;
   double life = 3600;
@@ -76,9 +76,11 @@ Status LogIn(const IdentityOptions& options) {
 Status AddUser(const IdentityOptions& options) {
   v1::ManageRequest request;
   v1::ManageRequest::AddUser& add = *request.mutable_add_user();
-  ASSIGN_OR_RETURN(const v1::Caller::Role role, identity::RoleNamed(options.role));
   add.set_user(options.name);
-  add.set_role(role);
+  if (!options.role.empty()) {
+    ASSIGN_OR_RETURN(const v1::Caller::Role role, identity::RoleNamed(options.role));
+    add.set_role(role);
+  }
   if (options.uid < 0) {
     const std::optional<uid_t> uid = identity::UserId(options.name);
     if (!uid) {
@@ -92,6 +94,12 @@ Status AddUser(const IdentityOptions& options) {
     add.set_uid(static_cast<std::uint32_t>(options.uid));
   }
   ASSIGN_OR_RETURN(const v1::ManageReply reply, Manage(options, request));
+  if (options.role.empty() && reply.role() != v1::Caller::USER) {
+    Tell(
+        fmt::format("{0} is {1} here, as the controller is configured, and so is this login; "
+                    "'--role user' makes one that is not",
+                    options.name, identity::RoleName(reply.role())));
+  }
   return GiveSecret(options, reply);
 }
 
@@ -184,8 +192,9 @@ void AddUserCommands(CLI::App& app, Command& chosen) {
   user->require_subcommand(1);
   const Added add =
       Add(*user, {"add", "make a login, and show its secret once", "USER", AddUser}, chosen);
-  add.command.add_option("--role", add.options.role, "user, operator or admin")
-      ->capture_default_str();
+  add.command.add_option("--role", add.options.role,
+                         "user, operator or admin (default: what the controller's --operators and "
+                         "--admins make of the name, otherwise user)");
   add.command.add_option("--uid", add.options.uid,
                          "the user's uid on the nodes (default: the one here)");
   AddOutput(add.command, add.options);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,7 @@ Status Apply(const ChangeOptions& options, const Change& change) {
   if (jobs.size() != options.selection.jobs.size()) {
     std::erase_if(jobs, [&](const v1::JobStatus& job) { return !change.is_meant(options, job); });
   }
+  std::set<std::string> told;
   return ForEach(
       *client, options.json, jobs,
       [&](const v1::JobStatus& job) {
@@ -109,6 +111,11 @@ Status Apply(const ChangeOptions& options, const Change& change) {
       },
       [&](const v1::ClientReply& reply) {
         const v1::JobStatus& status = change.status(reply);
+        for (const std::string& sentence : reply.update().ignored()) {
+          if (told.insert(sentence).second) {
+            Tell(Printable(sentence));
+          }
+        }
         if (!options.json) {
           fmt::print("job {} is {}{}\n", JobText(status), live::StateText(status.state()),
                      status.held() ? ", held" : "");

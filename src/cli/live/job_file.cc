@@ -525,6 +525,14 @@ Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
+Status SetHold(const Setting& setting, v1::JobRequest& job) {
+  if (!setting.value.is_boolean()) {
+    return setting.Bad("true or false");
+  }
+  job.mutable_launch()->set_hold(setting.value.get<bool>());
+  return {};
+}
+
 using Setter = std::function<Status(const Setting&, v1::JobRequest&)>;
 
 struct FileKey {
@@ -564,6 +572,7 @@ const std::vector<FileKey>& Keys() {
               SetContainerName},
              {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
              {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
+             {{"hold", "", "keep it from starting until it is released"}, SetHold},
              {{"notify", "EVENT,...",
                "tell of begin, end, fail and preempt, as the controller's operator has set up"},
               SetNotify},

@@ -23,6 +23,7 @@
 #include "daemon/controller_process.h"
 #include "daemon/devices.h"
 #include "rpc/address.h"
+#include "store/folder.h"
 #include "supervisor/launch/launcher_calls.h"
 #include "supervisor/supervisor.h"
 #include "trace/clusters/cluster_file.h"
@@ -259,12 +260,15 @@ std::string PolicyText(const scenario::PresetRequest& names) {
   return names.policy.empty() ? names.preset : names.policy;
 }
 
-// What --check-config says.
-Status SayWhetherGood(Status checked) {
-  if (checked.ok()) {
-    Say("the configuration is good");
+// What --check-config says, with the state folder as it is.
+Status SayWhetherGood(const Status& checked, const std::string& state) {
+  RETURN_IF_ERROR(checked);
+  ASSIGN_OR_RETURN(const std::string to_be_made, store::CheckFolderToBe("--state", state));
+  if (!to_be_made.empty()) {
+    Say(to_be_made);
   }
-  return checked;
+  Say("the configuration is good");
+  return {};
 }
 
 std::string HostOf(const std::string& listen) { return listen.substr(0, listen.rfind(':')); }
@@ -289,7 +293,7 @@ void RaiseOpenFiles() {
 Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
   if (command.check) {
-    return SayWhetherGood(daemon::CheckController(command.options));
+    return SayWhetherGood(daemon::CheckController(command.options), command.options.state);
   }
   RaiseOpenFiles();
   daemon::Mailbox mailbox;
@@ -348,7 +352,7 @@ Status RunAgentCommand(const AgentCommand& command) {
     options.address = address;
   }
   if (command.check) {
-    return SayWhetherGood(daemon::CheckAgent(options));
+    return SayWhetherGood(daemon::CheckAgent(options), options.state);
   }
   daemon::Mailbox mailbox;
   const StopSignals signals({&mailbox});

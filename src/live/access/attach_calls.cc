@@ -46,8 +46,8 @@ void LiveCalls::TakeSignal(std::uint64_t call, const v1::ClientRequest& from) {
   const LiveAttempt* const attempt = state_.attempts[*job].wanted();
   if (attempt == nullptr || statuses_.StateOf(*job) != v1::RUNNING) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) + " is " +
-                      StateText(statuses_.StateOf(*job)) + " and has no workers to signal");
+                  "job " + state_.jobs.TextOf(*job) + " is " + StateText(statuses_.StateOf(*job)) +
+                      " and has no workers to signal");
   }
   NoteChange(from, "sent " + SignalText(request.signal()), {.job = *job});
   answers_.push_back([this, call, job, signal = request.signal(), number = attempt->number,
@@ -75,7 +75,7 @@ void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   }
   if (state_.jobs[*id].is_emulated()) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) +
+                  "job " + state_.jobs.TextOf(*id) +
                       " is emulated and has no processes; expected a job with a command");
   }
   const Attempts::OfJob& attempts = state_.attempts[*id];
@@ -84,15 +84,15 @@ void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   const v1::JobState state = statuses_.StateOf(*id);
   if (attempt == 0 || attempt > attempts.last || (request.opens() && state != v1::RUNNING)) {
     return Refuse(call, kFailedPrecondition,
-                  "job " + std::to_string(request.job()) + " cannot be attached to: " +
+                  "job " + state_.jobs.TextOf(*id) + " cannot be attached to: " +
                       StateAndReasonOf(*id) + "; expected a running job");
   }
   if (!request.node().empty()) {
     const std::optional<int> rank = FirstRankOn(*id, attempt, request.node());
     if (!rank) {
-      return Refuse(call, kInvalidArgument,
-                    "job " + std::to_string(request.job()) + " has no worker on node '" +
-                        request.node() + "'");
+      return Refuse(
+          call, kInvalidArgument,
+          "job " + state_.jobs.TextOf(*id) + " has no worker on node '" + request.node() + "'");
     }
     request.set_rank(*rank);
   }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/access/ignored.h"
+
+#include <algorithm>
+
+#include "supervisor/data/data_store.h"
+
+namespace trainyard::live {
+namespace {
+
+// "A100|V100"
+std::string TypesText(const v1::JobRequest& job) {
+  std::string text;
+  for (const std::string& type : job.gpu_types()) {
+    text += (text.empty() ? "" : "|") + type;
+  }
+  return text;
+}
+
+std::string NotHeeded(const LiveOptions& options, const std::string& what,
+                      const std::string& heeds) {
+  return what + " has no effect: policy '" + options.policy + "' does not heed " + heeds;
+}
+
+// Of the one that the job states; empty: the policy heeds it.
+std::string PriorityInVain(const LiveOptions& options, const v1::JobRequest& job) {
+  return options.policy_traits.needs.priorities
+             ? ""
+             : NotHeeded(options, "priority " + std::to_string(job.launch().priority()),
+                         "priorities");
+}
+
+std::string QueueInVain(const LiveOptions& options, const v1::JobRequest& job) {
+  return options.policy_traits.needs.queues
+             ? ""
+             : NotHeeded(options, "queue '" + job.queue() + "'", "queues");
+}
+
+}  // namespace
+
+std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& state,
+                                   const profile::ThroughputTable* profiles) {
+  std::vector<std::string> ignored;
+  if (job.launch().priority() != 0) {
+    ignored.push_back(PriorityInVain(state.options, job));
+  }
+  if (!job.queue().empty()) {
+    ignored.push_back(QueueInVain(state.options, job));
+  }
+  std::erase(ignored, "");
+  if (profiles != nullptr && !job.model().empty() && !profiles->HasModel(job.model())) {
+    ignored.push_back("model '" + job.model() +
+                      "' is not in the controller's profiles: its throughput is not known");
+  }
+  if (job.devices_size() > 0 && !state.options.policy_traits.may.name_gpus) {
+    ignored.push_back(NotHeeded(state.options, "the choice of devices", "it"));
+  }
+  if (job.gpu_types_size() > 0 && !state.leases.states_gpu_types()) {
+    ignored.push_back("GPU types '" + TypesText(job) +
+                      "' have no effect: no node of the cluster states its type");
+  }
+  if (job.launch().notify_size() > 0 && !state.options.takes_notices) {
+    ignored.emplace_back(
+        "notify has no effect: the controller was started without --notify-program and "
+        "--notify-url");
+  }
+  const auto keeps_data = [&state](std::size_t node) {
+    return state.leases[NodeAt(node)].data.cache_mib() > 0;
+  };
+  if (job.has_data_set() && supervisor::IsFetched(job.data_set())) {
+    std::size_t node = 0;
+    while (node < state.leases.size() && !keeps_data(node)) {
+      ++node;
+    }
+    if (node == state.leases.size()) {
+      ignored.push_back("data set '" + job.data_set().name() +
+                        "' is not copied: no agent that is there has --data-cache; the job reads "
+                        "it at '" +
+                        job.data_set().home() + "'");
+    }
+  }
+  return ignored;
+}
+
+std::vector<std::string> IgnoredOf(const v1::UpdateRequest& update, const LiveOptions& options) {
+  const auto names = [&update](std::string_view field) {
+    return std::find(update.fields().begin(), update.fields().end(), field) !=
+           update.fields().end();
+  };
+  std::vector<std::string> ignored;
+  if (names("priority")) {
+    ignored.push_back(PriorityInVain(options, update.values()));
+  }
+  if (names("queue")) {
+    ignored.push_back(QueueInVain(options, update.values()));
+  }
+  std::erase(ignored, "");
+  return ignored;
+}
+
+}  // namespace trainyard::live
