@@ -490,6 +490,7 @@ TEST(LogsTest, AnEmptyLogIsExplained) {
     v1::ClientReply reply;
     if (request.has_jobs()) {
       v1::JobStatus& job = *reply.mutable_jobs()->add_jobs();
+      job.set_job(12);
       job.set_state(v1::FAILED);
       job.set_reason("there is no program 'x'");
     } else {
