@@ -96,6 +96,23 @@ bool World::AllNodesServe() const {
                      [](const v1::NodeStatus& node) { return node.up() && !node.drained(); });
 }
 
+// The last fault for which the job may wait: where all starts wait, that of any node. Nothing:
+// there are some now.
+std::optional<TimePoint> LastFaultOf(const v1::JobStatus& job,
+                                     std::span<const std::optional<TimePoint>> calm,
+                                     TimePoint since) {
+  if (!job.reason().starts_with("all starts wait")) {
+    return since;
+  }
+  for (const std::optional<TimePoint>& node : calm) {
+    if (!node) {
+      return std::nullopt;
+    }
+    since = std::max(since, *node);
+  }
+  return since;
+}
+
 // A job that has GPUs starts on them; and where nothing runs at all, those that wait get some.
 void World::CheckStranded() {
   After(seconds(20), [this] { CheckStranded(); });
@@ -128,10 +145,13 @@ void World::CheckStranded() {
     for (const Slice& slice : grant.slices) {
       since = std::max(since, *calm[Index(slice.node)]);
     }
-    if (now_ - since > kStranded) {
+    if (now_ - since <= kStranded) {
+      continue;
+    }
+    const v1::JobStatus status = controller_->world().StatusOf(JobAt(i));
+    if (now_ - LastFaultOf(status, calm, since).value_or(now_) > kStranded) {
       Violated(fmt::format("policy {}: job {} is stranded: it has GPUs on idle nodes: {}",
-                           policy_name_, number,
-                           controller_->world().StatusOf(JobAt(i)).ShortDebugString()));
+                           policy_name_, number, status.ShortDebugString()));
     }
   }
   const bool all_idle =
