@@ -70,6 +70,19 @@ std::shared_ptr<JobSpec> Respecified(const JobSpec& before, const v1::JobRequest
   return spec;
 }
 
+// Why a job that is not deferred is given nothing to wait for.
+std::string TooLateToWait(const std::string& job, v1::JobState state) {
+  return state == v1::WAITING
+             ? fmt::format(
+                   "job {0} may start already, and begin and dependency are heeded no "
+                   "more; 'trainyard hold {0}' keeps it from starting",
+                   job)
+             : fmt::format(
+                   "job {0} is {1}, and begin and dependency are heeded no more; "
+                   "'trainyard requeue --hold {0}' stops and holds it",
+                   job, StateText(state));
+}
+
 }  // namespace
 
 std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const {
@@ -230,9 +243,7 @@ void LiveCalls::TakeUpdate(std::uint64_t call, const v1::ClientRequest& from) {
   }
   if ((Names(request, "begin") || Names(request, "dependency")) && !statuses_.IsDeferred(*id)) {
     return Refuse(call, kFailedPrecondition,
-                  fmt::format("job {0} may start already, and begin and dependency are heeded no "
-                              "more; 'trainyard hold {0}' keeps it from starting",
-                              state_.jobs.TextOf(*id)));
+                  TooLateToWait(state_.jobs.TextOf(*id), statuses_.StateOf(*id)));
   }
   if (!WaitsAsItsArray(*id, request)) {
     return Refuse(call, kFailedPrecondition,

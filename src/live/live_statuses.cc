@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/live_statuses.h"
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -266,14 +267,16 @@ std::string LiveStatuses::WhyNotGone(JobId id) const {
       const Duration since = state_.now - attempt.notice;
       const Duration grace = state_.GraceOf(state_.jobs[id]);
       const std::string within = base::ShortDuration(Seconds(grace));
-      const std::string had = "had notice " + RealTimeText(since) + " ago";
+      const std::string had = fmt::format("had notice {} ago", RealTimeText(since));
       if (since <= state_.options.Scaled(grace + state_.options.margin)) {
-        return had + ": it saves itself and leaves, or is killed after " + within;
+        return fmt::format("{}: it saves itself and leaves, or is killed after {}", had, within);
       }
       const std::vector<std::string> silent = NodesOf(attempt, /*only_silent=*/true);
-      return silent.empty() ? had + " and has not left " + FirstNames(NodesOf(attempt, false)) +
-                                  " within " + within + "; the agent's output there says why"
-                            : had + "; no word from " + FirstNames(silent);
+      return silent.empty() ? fmt::format(
+                                  "{} and has not left {} within {}; the agent's output "
+                                  "there says why",
+                                  had, FirstNames(NodesOf(attempt, false)), within)
+                            : fmt::format("{}; no word from {}", had, FirstNames(silent));
     }
   }
   return {};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "base/text.h"
@@ -55,7 +56,10 @@ Status ReadCoefficient(const io::CsvRow& row, int name, int value,
   if (known == kNames.end()) {
     return row.Bad(name, "one of " + Known());
   }
-  ASSIGN_OR_RETURN(const double number, row.Number(value, 0));
+  const bool is_time =
+      known->name == "gpu_base" || !known->name.starts_with("gpu_") || known->name == "gpu_least";
+  ASSIGN_OR_RETURN(const double number,
+                   row.Number(value, is_time ? 0 : std::numeric_limits<double>::lowest()));
   bool& there = seen[static_cast<std::size_t>(known - kNames.begin())];
   if (there) {
     return row.BadRow(fmt::format("coefficient '{}' is there twice", known->name));
@@ -115,6 +119,12 @@ Result<ThroughputModel> ThroughputModel::Read(const std::string& path) {
     if (!seen[i]) {
       return BadInput(fmt::format("{}: no coefficient '{}'; expected one row for each of {}", path,
                                   kNames[i].name, Known()));
+    }
+    if (kNames[i].of(model) < 0 && model.least_seconds <= 0) {
+      return BadInput(
+          fmt::format("{}: coefficient '{}' is below zero; expected a number >= 0, or "
+                      "a gpu_least above zero, which an iteration takes at the least",
+                      path, kNames[i].name));
     }
   }
   return model;

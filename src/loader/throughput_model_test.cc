@@ -57,6 +57,21 @@ TEST(ThroughputModelTest, FilesKeepEveryDigit) {
   EXPECT_EQ(read.value(), model);
 }
 
+// What a fit writes where a side had no runs.
+TEST(ThroughputModelTest, TheShippedModelIsReadAgain) {
+  const ScratchFolder folder;
+  ThroughputModel model = ThroughputModel::Shipped();
+  const auto read = ThroughputModel::Read(folder.Write("model.csv", model.Write()));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read.value(), model);
+  model.least_seconds = 0;
+  const auto refused = ThroughputModel::Read(folder.Write("model.csv", model.Write()));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("coefficient 'gpu_params' is below zero"),
+            std::string::npos)
+      << refused.error().message;
+}
+
 std::string ErrorOf(std::string_view text) {
   const ScratchFolder folder;
   const auto read = ThroughputModel::Read(folder.Write("model.csv", text));

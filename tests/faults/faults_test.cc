@@ -48,7 +48,7 @@ TEST(FaultSimulation, StagesAreTakenByTurnsAndSharesChange) {
 
 TEST(FaultSimulation, DataSetsAreFetchedBrokenOffGoneOnWithAndRemoved) {
   FaultResult all;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 45; ++seed) {
     const FaultResult result = RunFaults({.seed = seed});
     all.fetches += result.fetches;
     all.failed_fetches += result.failed_fetches;

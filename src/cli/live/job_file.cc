@@ -173,7 +173,8 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
       return setting.Bad("a time to come");
     }
   }
-  if (!seconds || *seconds == 0) {
+  const bool is_clock = text.find(':') != std::string::npos;  // "25:00" is no 25 minutes
+  if (!seconds || *seconds == 0 || (is_clock && !at)) {
     return setting.Bad(
         "a duration from now such as 90s, 15m or 2h, or a time: 2026-11-21T18:00, 18:00, "
         "now+1hour");

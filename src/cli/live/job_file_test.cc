@@ -209,6 +209,15 @@ TEST(JobOptionTest, ADeadlineIsADurationOrATime) {
   EXPECT_NEAR(job.deadline_s(), 7200, 2);
 }
 
+TEST(JobOptionTest, ATimeOfDayThatThereIsNotIsNoDuration) {
+  v1::JobRequest job;
+  for (const char* const text : {"25:00", "99:00:00", "9:75"}) {
+    EXPECT_FALSE(SetJobOption("begin", text, job).ok()) << text;
+  }
+  EXPECT_TRUE(SetJobOption("begin", "90s", job).ok());
+  EXPECT_TRUE(SetJobOption("begin", "1:30", job).ok());
+}
+
 TEST(ParseTimeTest, TakesLocalTimeAndUtc) {
   EXPECT_EQ(ParseTime("1970-01-02T00:00Z"), 86'400);
   EXPECT_EQ(ParseTime("1970-01-02 00:00:05Z"), 86'405);
