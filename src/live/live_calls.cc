@@ -359,10 +359,6 @@ std::optional<JobId> LiveCalls::Find(std::uint64_t call, const v1::ClientRequest
   }
   const JobId job = JobAt(number - 1);
   if (!MayTouch(from, *state_.jobs[job].request, touch)) {
-    if (!statuses_.MaySee(from, job)) {  // as of a job that there is not
-      Refuse(call, kNotFound, "there is no job " + std::to_string(number));
-      return std::nullopt;
-    }
     Refuse(call, kPermissionDenied,
            CallerText(from) + " may not " +
                (touch == Touch::kRead    ? "read the logs of"

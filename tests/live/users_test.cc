@@ -128,9 +128,11 @@ TEST_F(UsersTest, EachSeesAndTouchesOwnJobsOnly) {
   for (const Words& words :
        {Words{"cancel", "1"}, Words{"hold", "1"}, Words{"release", "1"}, Words{"requeue", "1"},
         Words{"update", "--time", "1h", "1"}, Words{"resize", "1", "--gpus", "2"},
-        Words{"logs", "1"}, Words{"attach", "1", "--", "id"}, Words{"signal", "-s", "USR1", "1"}}) {
-    ExpectRefused(As(bob_, words), "there is no job 1");  // as of one that there is not
+        Words{"signal", "-s", "USR1", "1"}}) {
+    ExpectRefused(As(bob_, words), "may not change job 1");
   }
+  ExpectRefused(As(bob_, {"logs", "1"}), "may not read the logs of job 1");
+  ExpectRefused(As(bob_, {"attach", "1", "--", "id"}), "may not attach to job 1");
   ExpectRefused(As(bob_, {"drain", "n0"}), "may not drain");
   EXPECT_THAT(cluster_.Log("controller"), HasSubstr("refused: " + bob_.name()));
   EXPECT_EQ(As(ann_, {"cancel", "1"}).status, 0);

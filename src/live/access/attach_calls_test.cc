@@ -116,9 +116,9 @@ class AttachCallsTest : public MeasuredController {
 
 TEST_F(AttachCallsTest, OwnersAndAdminsAttachAndNobodyElse) {
   Start();
-  EXPECT_THAT(ErrorOf(As(Attach(1), 1002)), HasSubstr("there is no job 1"));
+  EXPECT_THAT(ErrorOf(As(Attach(1), 1002)), HasSubstr("may not attach to job 1"));
   EXPECT_THAT(ErrorOf(As(Attach(1), 1003, v1::Caller::OPERATOR)), HasSubstr("may not attach"));
-  EXPECT_THAT(ErrorOf(As(Attach(1, false), 1002)), HasSubstr("there is no job 1")) << "each call";
+  EXPECT_THAT(ErrorOf(As(Attach(1, false), 1002)), HasSubstr("may not attach")) << "each call";
   EXPECT_TRUE(Orders().empty());
   Call(As(Attach(1), 1001));
   Call(As(Attach(1), 0, v1::Caller::ADMIN));
@@ -183,7 +183,7 @@ TEST_F(AttachCallsTest, CallsAreCheckedBeforeTheyArePassedOn) {
 TEST_F(AttachCallsTest, SignalsGoToRunningJobsAndAreNoted) {
   Start();
   Start("later");
-  EXPECT_THAT(ErrorOf(As(Signal(1), 1002)), HasSubstr("there is no job 1"));
+  EXPECT_THAT(ErrorOf(As(Signal(1), 1002)), HasSubstr("may not change job 1"));
   EXPECT_THAT(ErrorOf(As(Signal(2), 1001)), HasSubstr("is waiting and has no workers to signal"));
   EXPECT_THAT(ErrorOf(As(Signal(1, SIGKILL), 1001)), HasSubstr("is not passed on"));
   EXPECT_TRUE(Signals().empty());
