@@ -103,7 +103,7 @@ $as_root env -u TRAINYARD_CONTROLLER /usr/bin/python3 -B "$source/tests/acceptan
   fail "the day of three users has failed"
 
 # What Python compiles beside the library goes, too.
-$as_root /usr/bin/python3 -c 'import trainyard.train'
+$as_root env -u PYTHONDONTWRITEBYTECODE /usr/bin/python3 -c 'import trainyard.train'
 compiled=$(find /usr/lib/python3/dist-packages/trainyard -name __pycache__)
 [ -n "$compiled" ] || fail "Python has compiled nothing"
 $as_root dpkg --purge trainyard >/dev/null
