@@ -274,8 +274,8 @@ Eligibility::Verdict Eligibility::Judge(const Unit& unit) const {
 // "12", or "12_3" of a task.
 std::string Eligibility::NumberText(JobId job) const {
   const std::optional<std::pair<JobId, std::int64_t>> task = TaskOf(job);
-  return task ? std::to_string(Index(task->first) + 1) + "_" + std::to_string(task->second)
-              : std::to_string(Index(job) + 1);
+  return task ? model::TextOf({.job = Index(task->first) + 1, .task = task->second})
+              : model::TextOf({.job = Index(job) + 1});
 }
 
 std::string Eligibility::WhyNever(JobId first, const Unit& unit) const {

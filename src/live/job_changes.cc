@@ -19,11 +19,6 @@ constexpr std::array<std::string_view, 7> kChangeable{"time", "begin", "dependen
 
 constexpr double kLeastSeconds = 1e-6;
 
-bool Names(const v1::UpdateRequest& request, std::string_view field) {
-  return std::find(request.fields().begin(), request.fields().end(), field) !=
-         request.fields().end();
-}
-
 // What the job would ask for. Fields that are named and not stated are taken away.
 v1::JobRequest WithValues(v1::JobRequest job, const v1::UpdateRequest& update) {
   const v1::JobRequest& values = update.values();

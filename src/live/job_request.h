@@ -3,6 +3,7 @@
 // job's fields.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,6 +29,10 @@ namespace trainyard::live {
 [[nodiscard]] std::string LowerCase(std::string text);
 [[nodiscard]] inline std::string StateText(v1::JobState state) {
   return LowerCase(v1::JobState_Name(state));
+}
+// Whether the update is of that field.
+[[nodiscard]] inline bool Names(const v1::UpdateRequest& update, std::string_view field) {
+  return std::find(update.fields().begin(), update.fields().end(), field) != update.fields().end();
 }
 [[nodiscard]] inline bool HasEnded(v1::JobState state) { return state >= v1::COMPLETED; }
 

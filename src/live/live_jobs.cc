@@ -9,6 +9,7 @@
 #include "base/earlier.h"
 #include "base/metric_name.h"
 #include "live/noted.h"
+#include "model/conditions.h"
 #include "profile/execution_model.h"
 #include "trainyard/metric.h"
 
@@ -21,8 +22,8 @@ bool LiveJob::counts_work() const {
 
 std::string LiveJobs::TextOf(JobId id) const {
   const LiveJob& job = jobs_[Index(id)];
-  return job.array ? std::to_string(Index(*job.array) + 1) + "_" + std::to_string(job.array_index)
-                   : std::to_string(Index(id) + 1);
+  return job.array ? model::TextOf({.job = Index(*job.array) + 1, .task = job.array_index})
+                   : model::TextOf({.job = Index(id) + 1});
 }
 
 std::optional<JobId> LiveJobs::WithToken(std::string_view token) const {

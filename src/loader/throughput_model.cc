@@ -48,6 +48,13 @@ std::string Known() {
   return base::Join(names, ", ");
 }
 
+// What an iteration takes for its weights and operations, of which those published are below zero:
+// gpu_least bounds their sum. The times that it takes for itself, and those of the loader, are
+// none.
+bool MayBeNegative(std::string_view name) {
+  return name.starts_with("gpu_") && name != "gpu_base" && name != "gpu_least";
+}
+
 Status ReadCoefficient(const io::CsvRow& row, int name, int value,
                        std::array<bool, kNames.size()>& seen, ThroughputModel& model) {
   const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const CoefficientName& one) {
@@ -56,10 +63,8 @@ Status ReadCoefficient(const io::CsvRow& row, int name, int value,
   if (known == kNames.end()) {
     return row.Bad(name, "one of " + Known());
   }
-  const bool is_time =
-      known->name == "gpu_base" || !known->name.starts_with("gpu_") || known->name == "gpu_least";
-  ASSIGN_OR_RETURN(const double number,
-                   row.Number(value, is_time ? 0 : std::numeric_limits<double>::lowest()));
+  const double least = MayBeNegative(known->name) ? std::numeric_limits<double>::lowest() : 0;
+  ASSIGN_OR_RETURN(const double number, row.Number(value, least));
   bool& there = seen[static_cast<std::size_t>(known - kNames.begin())];
   if (there) {
     return row.BadRow(fmt::format("coefficient '{}' is there twice", known->name));

@@ -126,6 +126,10 @@ std::optional<JobNumber> ParseJobNumber(std::string_view text) {
   return task && *task >= 0 ? std::optional(JobNumber{.job = *job, .task = *task}) : std::nullopt;
 }
 
+std::string TextOf(const JobNumber& number) {
+  return std::to_string(number.job) + (number.task ? "_" + std::to_string(*number.task) : "");
+}
+
 Result<ArrayTasks> ParseArray(std::string_view text) {
   ArrayTasks tasks;
   const std::size_t percent = text.find('%');

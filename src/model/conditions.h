@@ -32,12 +32,13 @@ struct Dependency {
 [[nodiscard]] Result<Dependency> ParseDependency(std::string_view text);
 [[nodiscard]] std::string TextOf(const Dependency& dependency);
 
-// "12", or "12_3" for a task of an array; nothing: it is neither.
+// What people call a job: "12", or "12_3" for a task of an array; nothing: it is neither.
 struct JobNumber {
   std::uint64_t job = 0;
   std::optional<std::int64_t> task{};
 };
 [[nodiscard]] std::optional<JobNumber> ParseJobNumber(std::string_view text);
+[[nodiscard]] std::string TextOf(const JobNumber& number);
 
 // JobTraits::array: "0-999%50", "1,3,8-20:4".
 struct ArrayTasks {

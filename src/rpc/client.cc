@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -91,34 +92,20 @@ std::optional<std::string> NotUtf8(  // NOLINT(misc-no-recursion)
   return std::nullopt;
 }
 
-// Says a line once when a call has taken long, until the end of the object.
-class Impatience {
- public:
-  Impatience(const std::function<void(const std::string&)>& tell, std::string line)
-      : thread_([this, &tell, line = std::move(line)] {
-          std::unique_lock lock(mutex_);
-          if (!over_.wait_for(lock, kSilence, [this] { return is_over_; })) {
-            tell(line);
-          }
-        }) {}
-  ~Impatience() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_over_ = true;
+// Says the line once, unless the thread that it returns is gone by then.
+std::jthread TellAfterSilence(const std::function<void(const std::string&)>& tell,
+                              std::string line) {
+  return std::jthread([&tell, line = std::move(line)](const std::stop_token& over) {
+    constexpr milliseconds kSilence{2'000};
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any ended;
+    ended.wait_for(lock, over, kSilence, [] { return false; });
+    if (!over.stop_requested()) {
+      tell(line);
     }
-    over_.notify_all();
-    thread_.join();
-  }
-  Impatience(const Impatience&) = delete;
-  Impatience& operator=(const Impatience&) = delete;
-
- private:
-  static constexpr milliseconds kSilence{2'000};
-  std::mutex mutex_;
-  std::condition_variable over_;
-  bool is_over_ = false;
-  std::thread thread_;  // last: it uses all of the above
-};
+  });
+}
 
 // Whether the controller keeps the answer back until something happens.
 bool IsToWait(const v1::ClientRequest& request) {
@@ -212,9 +199,9 @@ class Client final : public ClusterClient {
                    v1::ClientReply& reply) {
     Authorize(context, route_);
     context.set_deadline(std::chrono::system_clock::now() + timeout);
-    std::optional<Impatience> impatience;
+    std::jthread impatience;
     if (tell_ && !IsToWait(request)) {
-      impatience.emplace(
+      impatience = TellAfterSilence(
           tell_, fmt::format("the controller at {} has not answered yet; waiting up to {} (it "
                              "answers once its journal is written: if its disk is full or slow, "
                              "its log says so)",

@@ -244,17 +244,25 @@ TEST(EngineTest, AProposalThatNamesAJobTwiceIsRefused) {
       "policy 'stubborn' with placement 'consolidated': job job: is named twice in a proposal");
 }
 
+// What an engine needs that is told its facts one by one; must outlive it.
+struct Fifo {
+  [[nodiscard]] engine::EngineSetup On(Cluster cluster) const {
+    return {.rules = FreeRules(),
+            .cluster = std::move(cluster),
+            .bundle = {.ordering = policy.ordering.get(),
+                       .placement = placement.placement.get(),
+                       .admission = admission.get()},
+            .rates = rates.get()};
+  }
+  Components policy = PolicyNamed("fifo");
+  Components placement = PlacementNamed("consolidated");
+  std::unique_ptr<Admission> admission = AdmitAll();
+  std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
+};
+
 TEST(EngineTest, ACancelledJobMakesRoom) {
-  const Components policy = PolicyNamed("fifo");
-  const Components placement = PlacementNamed("consolidated");
-  const std::unique_ptr<Admission> admission = AdmitAll();
-  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
-  engine::Engine engine({.rules = FreeRules(),
-                         .cluster = MakeCluster(1, 1),
-                         .bundle = {.ordering = policy.ordering.get(),
-                                    .placement = placement.placement.get(),
-                                    .admission = admission.get()},
-                         .rates = rates.get()});
+  const Fifo fifo;
+  engine::Engine engine(fifo.On(MakeCluster(1, 1)));
   model::Batch batch;
   for (std::size_t i = 0; i < 3; ++i) {
     batch.events.push_back({.kind = model::EventKind::kSubmit,
@@ -279,16 +287,8 @@ TEST(EngineTest, ACancelledJobMakesRoom) {
 
 // A controller that could not write for a while learns late, and of all at once.
 TEST(EngineTest, AJobThatHasLostItsGpusPastItsTimeLimitIsEnded) {
-  const Components policy = PolicyNamed("fifo");
-  const Components placement = PlacementNamed("consolidated");
-  const std::unique_ptr<Admission> admission = AdmitAll();
-  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
-  engine::Engine engine({.rules = FreeRules(),
-                         .cluster = MakeCluster(2, 1),
-                         .bundle = {.ordering = policy.ordering.get(),
-                                    .placement = placement.placement.get(),
-                                    .admission = admission.get()},
-                         .rates = rates.get()});
+  const Fifo fifo;
+  engine::Engine engine(fifo.On(MakeCluster(2, 1)));
   const auto limited = [](double seconds) {
     JobTraits traits;
     traits.time_limit = FromSeconds(seconds);

@@ -109,6 +109,16 @@ class Typist {
   std::string screen_;
 };
 
+// Whether the shell there gets to know that its terminal has another size now.
+bool HearsOfItsSize(Typist& shell) {
+  shell.Resize(40, 100);
+  return Eventually([&] {
+    shell.Type("stty size\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return shell.Has("40 100");
+  });
+}
+
 class AttachTest : public testing::Test {
  protected:
   AttachTest() { cluster_.Start(); }
@@ -235,12 +245,7 @@ TEST_F(AttachTest, AShellHasATerminal) {
   shell.Type("stty size; tty\n");
   EXPECT_TRUE(shell.Shows("31 97")) << shell.screen();
   EXPECT_TRUE(shell.Shows("/dev/pts/")) << shell.screen();
-  shell.Resize(40, 100);
-  EXPECT_TRUE(Eventually([&] {
-    shell.Type("stty size\n");
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    return shell.Has("40 100");
-  }));
+  EXPECT_TRUE(HearsOfItsSize(shell));
   shell.Type("sleep 1000.25\n");
   EXPECT_TRUE(shell.Shows("sleep 1000.25"));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -427,12 +432,7 @@ TEST_F(AttachInContainerTest, AShellHasATerminalInTheContainer) {
   shell.Type("stty size; cat /etc/image\n");
   EXPECT_TRUE(shell.Shows("31 97")) << shell.screen();
   EXPECT_TRUE(shell.Shows("of trainyard's test")) << shell.screen();
-  shell.Resize(40, 100);
-  EXPECT_TRUE(Eventually([&] {
-    shell.Type("stty size\n");
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    return shell.Has("40 100");
-  }));
+  EXPECT_TRUE(HearsOfItsSize(shell));
   shell.Type("sleep 1000.25\n");
   EXPECT_TRUE(Eventually([&] { return Runs("sleep 1000.25"); }));
   shell.Type("\x03");

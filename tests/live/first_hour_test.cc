@@ -48,6 +48,14 @@ TEST_F(FirstHourTest, SrunShowsTheOutputAndTheExitCode) {
   EXPECT_NE(Ask({"run", "--gpus", "99", "--", "true"}).status, 0);
 }
 
+TEST_F(FirstHourTest, SrunSaysOnceThatATimeToBeginIsToCome) {
+  const Answer answer = Ask({"run", "--begin", "3s", "--gpus", "1", "--", "true"});
+  EXPECT_EQ(answer.status, 0) << answer.err;
+  const std::size_t said = answer.err.find("is waiting: begins in ");
+  EXPECT_NE(said, std::string::npos) << answer.err;
+  EXPECT_EQ(said, answer.err.rfind("is waiting: begins in ")) << answer.err;
+}
+
 TEST_F(FirstHourTest, SrunCancelsAJobThatWaitsOnCtrlC) {
   const int big = cluster_.Submit({"--gpus", "4"}, {"sh", "-c", Until("go")});
   ASSERT_TRUE(cluster_.AwaitState(big, v1::RUNNING));

@@ -90,7 +90,7 @@ class LogCopy {
         if (ended || (done_ && options_.attempt != 0)) {
           return Outcome(job);
         }
-        TellWhyItWaits(job);
+        TellWhyItWaits(job, why_it_waits_);
         std::this_thread::sleep_for(kPause);
       } else {
         RETURN_IF_ERROR(CopyAttempt(ended));
@@ -152,14 +152,6 @@ class LogCopy {
                                     job.state() == v1::FAILED ? "has" : "was",
                                     live::StateText(job.state()), job.reason().empty() ? "" : ": ",
                                     Printable(job.reason())));
-  }
-
-  // Once for each reason.
-  void TellWhyItWaits(const v1::JobStatus& job) {
-    if (job.state() == v1::WAITING && job.reason() != why_it_waits_) {
-      why_it_waits_ = job.reason();
-      Tell(fmt::format("job {} is waiting: {}", JobText(job), Printable(job.reason())));
-    }
   }
 
   Status ExplainNothing() {
@@ -324,6 +316,17 @@ void AddLogs(CLI::App& app, Command& chosen) {
       ->type_name("N")
       ->check(Positive());
   command->callback([options, &chosen] { chosen.run = [options] { return Logs(*options); }; });
+}
+
+void TellWhyItWaits(const v1::JobStatus& job, std::string& told) {
+  constexpr std::string_view kBegins = "begins in ";
+  const std::string& reason = job.reason();
+  if (job.state() != v1::WAITING || reason == told ||
+      (reason.starts_with(kBegins) && told.starts_with(kBegins))) {
+    return;
+  }
+  told = reason;
+  Tell(fmt::format("job {} is waiting: {}", JobText(job), Printable(reason)));
 }
 
 }  // namespace trainyard::cli

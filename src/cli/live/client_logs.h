@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "cli/live/client_calls.h"
 #include "cli/live/job_selection.h"
@@ -26,5 +27,9 @@ struct LogsOptions : ClusterOptions {
 // What there is of that attempt from there on.
 [[nodiscard]] Status CopyLogFrom(const LogsOptions& options, std::uint64_t job,
                                  std::uint64_t offset);
+
+// Says why a waiting job waits, unless it has said so: `told` is the last reason. A time to begin
+// is one reason, though it comes nearer.
+void TellWhyItWaits(const v1::JobStatus& job, std::string& told);
 
 }  // namespace trainyard::cli

@@ -255,12 +255,6 @@ Result<v1::JobStatus> StatusNow(rpc::ClusterClient& client, std::uint64_t job) {
   return reply.jobs().jobs(0);
 }
 
-// Whether the reason has been told: how long it is to a time to begin is less each time.
-bool IsSaid(const std::string& reason, const std::string& told) {
-  constexpr std::string_view kBegins = "begins in ";
-  return reason == told || (reason.starts_with(kBegins) && told.starts_with(kBegins));
-}
-
 // The terminal of worker 0, through all attempts of the job. What the session does not tell any
 // more is in the log, which has the same bytes.
 Status ShowTerminal(const RunOptions& options, std::uint64_t number, rpc::ClusterClient& client) {
@@ -290,10 +284,7 @@ Status ShowTerminal(const RunOptions& options, std::uint64_t number, rpc::Cluste
     if (live::HasEnded(job.state())) {
       return {};
     }
-    if (job.state() == v1::WAITING && !IsSaid(job.reason(), why)) {
-      why = job.reason();
-      Tell(fmt::format("job {} is waiting: {}", number, Printable(why)));
-    }
+    TellWhyItWaits(job, why);
     std::this_thread::sleep_for(kBreath);
   }
 }

@@ -97,8 +97,8 @@ Result<v1::ClientRequest> FilterCall(const JobSelection& selection, bool live_on
 }
 
 std::string JobText(const v1::JobStatus& job) {
-  return job.has_array_job() ? fmt::format("{}_{}", job.array_job(), job.array_index())
-                             : std::to_string(job.job());
+  return job.has_array_job() ? model::TextOf({.job = job.array_job(), .task = job.array_index()})
+                             : model::TextOf({.job = job.job()});
 }
 
 Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,

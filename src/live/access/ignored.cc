@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "live/job_request.h"
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
@@ -83,15 +84,11 @@ std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& s
 }
 
 std::vector<std::string> IgnoredOf(const v1::UpdateRequest& update, const LiveOptions& options) {
-  const auto names = [&update](std::string_view field) {
-    return std::find(update.fields().begin(), update.fields().end(), field) !=
-           update.fields().end();
-  };
   std::vector<std::string> ignored;
-  if (names("priority")) {
+  if (Names(update, "priority")) {
     ignored.push_back(PriorityInVain(options, update.values()));
   }
-  if (names("queue")) {
+  if (Names(update, "queue")) {
     ignored.push_back(QueueInVain(options, update.values()));
   }
   std::erase(ignored, "");
