@@ -297,8 +297,8 @@ constexpr std::array<OptionSpec, 1> kBuddyGroupsOptions{{
 }};
 
 Result<Components> MakeBuddyGroups(const Options& options, const ComponentContext& /*context*/) {
-  const GivenBack given_back = options.Text("given_back") == "deadline" ? GivenBack::kByDeadline
-                                                                        : GivenBack::kAsPlaced;
+  const GivenBack given_back =
+      options.Text("given_back") == "deadline" ? GivenBack::kByDeadline : GivenBack::kAsPlaced;
   return Components{.placement = placements::BuddyBlocks("buddy-groups"),
                     .packer = std::make_unique<BuddyGroups>(given_back)};
 }
@@ -306,11 +306,9 @@ Result<Components> MakeBuddyGroups(const Options& options, const ComponentContex
 }  // namespace
 
 ComponentEntry BuddyGroupsEntry() {
-  return {ComponentKind::kPlacement,
-          "buddy-groups",
+  return {ComponentKind::kPlacement, "buddy-groups",
           "buddy blocks; where all is placed anew, ElasticFlow's groups of nodes decide",
-          kBuddyGroupsOptions,
-          MakeBuddyGroups};
+          kBuddyGroupsOptions, MakeBuddyGroups};
 }
 
 }  // namespace trainyard::originals
