@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "trace/json_cursor.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
@@ -75,6 +76,9 @@ class PhillyReader final : public Json::json_sax_t {
       return cursor_.status().error();
     }
     CHECK(parsed != failure_.has_value());
+    if (!bad_.empty()) {
+      return bad_.Take(failure_ ? Status(*failure_) : Status());
+    }
     if (failure_) {
       return *failure_;
     }
@@ -235,6 +239,9 @@ class PhillyReader final : public Json::json_sax_t {
       return true;
     }
     if (!status.ok()) {
+      status = bad_.Add(job_.line, status.error());
+    }
+    if (!status.ok()) {
       failure_ = status.error();
     }
     return status.ok();
@@ -271,6 +278,7 @@ class PhillyReader final : public Json::json_sax_t {
   const TraceOptions& options_;
   const std::vector<std::string> names_;
   TraceBuilder builder_;
+  io::BadRows bad_{cursor_.path()};
   TimestampReader stamps_;
   std::vector<JsonPlace> places_;
   std::string key_;
