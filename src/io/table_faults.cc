@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "io/file_kind.h"
+#include "io/text_check.h"
 
 namespace trainyard::io {
 namespace {
@@ -76,9 +77,7 @@ bool IsIndexColumn(std::string_view name) {
 }
 
 std::string FaultOfText(const std::string& path, std::string_view text) {
-  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";  // a mark, and blanks
-  const std::size_t begin = text.find_first_not_of(kBefore);
-  const std::string_view first = begin == std::string_view::npos ? "" : text.substr(begin);
+  const std::string_view first = Beginning(text);
   if (first.starts_with("sep=")) {
     return "Excel's line 'sep=' before the header; expected the header in the first line, and "
            "commas";

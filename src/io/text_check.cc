@@ -117,6 +117,11 @@ Status CheckAnyCharacters(const std::string& path, std::string_view text, std::i
 
 }  // namespace
 
+std::string_view Beginning(std::string_view text) {
+  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";
+  return text.substr(std::min(text.find_first_not_of(kBefore), text.size()));
+}
+
 bool IsUtf8(std::string_view text) { return FindNotUtf8(text) == std::string_view::npos; }
 
 Status CheckCharacters(const std::string& path, std::string_view text, std::int64_t first_line) {

@@ -16,6 +16,7 @@
 #include "base/try.h"
 #include "io/csv_reader.h"
 #include "io/table_faults.h"
+#include "io/text_check.h"
 #include "trace/column_map.h"
 #include "trace/csv_format.h"
 #include "trace/log_format.h"
@@ -326,10 +327,7 @@ Result<Trace> ReadTable(io::CsvStream table, const ColumnMap& map, TraceOptions 
 }
 
 Status CheckNoArray(const io::TextStream& text) {
-  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";  // a mark, and blanks
-  const std::string_view head = text.block();
-  const std::size_t first = head.find_first_not_of(kBefore);
-  if (first == std::string_view::npos || head[first] != '[') {
+  if (!io::Beginning(text.block()).starts_with('[')) {
     return {};
   }
   return BadInput(fmt::format(

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/text_check.h"
 #include "trace/column_map.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
@@ -272,11 +273,7 @@ void AppendJson(const JobSpec& job, std::span<const DeviceNode> nodes, std::stri
 }
 
 // Whether the first byte that is no blank begins an object.
-bool LooksLikeJsonl(std::string_view text) {
-  text = WithoutMark(text);
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  return first != std::string_view::npos && text[first] == '{';
-}
+bool LooksLikeJsonl(std::string_view text) { return io::Beginning(text).starts_with('{'); }
 
 // A file of objects, given out as rows whose columns are those of the native format in order, so
 // that they are checked like those of a CSV table. Blank lines are skipped.

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "io/bad_rows.h"
+#include "io/text_check.h"
 #include "trace/json_cursor.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
@@ -288,9 +289,7 @@ class PhillyReader final : public Json::json_sax_t {
 
 // A list of jobs with attempts.
 bool LooksLikePhilly(std::string_view head) {
-  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";  // a mark, and blanks
-  const std::size_t first = head.find_first_not_of(kBefore);
-  return first != std::string_view::npos && head[first] == '[' &&
+  return io::Beginning(head).starts_with('[') &&
          head.find("\"jobid\"") != std::string_view::npos &&
          head.find("\"attempts\"") != std::string_view::npos;
 }

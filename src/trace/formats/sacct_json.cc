@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "io/text_check.h"
 #include "model/job_fields.h"
 #include "trace/json_cursor.h"
 #include "trace/timestamp.h"
@@ -139,9 +140,7 @@ std::vector<std::string> SacctFields(const Json& job) {
 }  // namespace
 
 bool LooksLikeSacctJson(std::string_view head) {
-  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";  // a mark, and blanks
-  const std::size_t first = head.find_first_not_of(kBefore);
-  if (first == std::string_view::npos || head[first] != '{') {
+  if (!io::Beginning(head).starts_with('{')) {
     return false;
   }
   constexpr std::array<std::string_view, 4> kMembers{"\"jobs\"", "\"job_id\"", "\"submission\"",
