@@ -263,8 +263,16 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
   bool found = false;
   for (const std::filesystem::path& file : files) {
-    ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(file.string()));
-    if (file.filename() == kNativeName) {
+    ASSIGN_OR_RETURN(io::TextFile text, io::TextFile::Read(file.string()));
+    const bool is_native = file.filename() == kNativeName;
+    const bool names_key =
+        text.text.substr(0, io::kMaxLineBytes).find(kFolderKey) != std::string::npos;
+    Result<io::CsvTable> read = io::CsvTable::Of(std::move(text));
+    if (!read.ok() && !is_native && !names_key) {
+      continue;  // some other file
+    }
+    ASSIGN_OR_RETURN(const io::CsvTable table, std::move(read));
+    if (is_native) {
       found = true;
       RETURN_IF_ERROR(AddNativeFile(table, builder));
       continue;
