@@ -46,7 +46,10 @@ std::string ConvertText(const std::string& path, std::string_view separator) {
 }
 
 bool BeginsComment(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kBeginnings{"#", "//", "%", "--", "; "};
+  if (text.starts_with(';')) {  // or fields separated by it, of which the first is empty
+    return text.substr(0, text.find('\n')).find(';', 1) == std::string_view::npos;
+  }
+  constexpr std::array<std::string_view, 4> kBeginnings{"#", "//", "%", "--"};
   return std::any_of(kBeginnings.begin(), kBeginnings.end(),
                      [text](std::string_view one) { return text.starts_with(one); });
 }

@@ -96,13 +96,14 @@ TEST(OwnFilesTest, OtherSeparatorsAreNamed) {
   }
   ExpectTold("sep=;\njob_id;submit_time;gpus;duration\na;0;1;10\n", "Excel's line 'sep='",
              "commas");
+  ExpectTold(";job_id;submit_time;gpus;duration\n0;a;0;1;10\n", "separated by ';'", "commas");
   EXPECT_EQ(OwnError("a;0;1;10\n"),
             "t.csv:2: 1 fields; expected 4 as in the header (separated by ';'?)");
 }
 
 TEST(OwnFilesTest, ACommentBeforeTheHeaderIsNamed) {
   for (const std::string comment :
-       {"# exported 2026-11-26\n", "#jobs, of \"ann\"\n", "// x\n", "% x\n", "# "}) {
+       {"# exported 2026-11-26\n", "#jobs, of \"ann\"\n", "// x\n", "% x\n", "# ", "; x\n"}) {
     ExpectTold(comment + "job_id,submit_time,gpus,duration\na,0,1,10\n",
                "t.csv:1: a comment line before the header, or a mark in front of it", "grep -v '^");
   }

@@ -49,7 +49,7 @@ TEST(ClusterIniTest, RacksAreSwitchesAndNumberOn) {
 }
 
 TEST(ClusterIniTest, AByteOrderMarkIsNoSection) {
-  EXPECT_TRUE(ReadClusterText("c.ini", "\xEF\xBB\xBF" + Cluster1("")).ok());
+  EXPECT_EQ(IniError("\xEF\xBB\xBF" + Cluster1("")), "no error");
 }
 
 TEST(ClusterIniTest, ComplainsWithFileAndLine) {
