@@ -133,12 +133,12 @@ TEST(ThroughputTableTest, ColumnsWithoutANameAreNotRead) {
   const auto native = ThroughputTable::Read(folder.Write(
       "p.csv", ",model,batch_size,gpus,iterations_per_second,\n0,a,64,2,5,\n1,a,64.0,1,3,\n"));
   ASSERT_TRUE(native.ok()) << native.error().message;
-  EXPECT_EQ(native.value().rows().at(0).rates, (std::vector<double>{3, 5}));
+  EXPECT_EQ(native.value().rows()[0].rates, (std::vector<double>{3, 5}));
   const ScratchFolder wide;
   (void)wide.Write("a.csv", "\xEF\xBB\xBF,global_batch_size,1,2,\n0,64,3,5,\n");
   const auto table = ThroughputTable::Read(wide.path());
   ASSERT_TRUE(table.ok()) << table.error().message;
-  EXPECT_EQ(table.value().rows().at(0).rates, (std::vector<double>{3, 5}));
+  EXPECT_EQ(table.value().rows()[0].rates, (std::vector<double>{3, 5}));
 }
 
 TEST(ThroughputTableTest, OtherFilesAreNamedUnlessTheyAreNoProfiles) {
