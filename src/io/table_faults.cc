@@ -71,6 +71,19 @@ std::string Shown(std::string_view text) {
   return shown;
 }
 
+std::string NameList(std::span<const std::string> names) {
+  constexpr std::size_t kMostBytes = 200;
+  std::string list;
+  for (const std::string& name : names) {
+    const std::string shown = Shown(name);
+    if (list.size() + shown.size() > kMostBytes) {
+      return fmt::format("{}, ... ({} in all)", list, names.size());
+    }
+    list += (list.empty() ? "" : ", ") + shown;
+  }
+  return list;
+}
+
 bool IsIndexColumn(std::string_view name) {
   constexpr std::string_view kUnnamed = "Unnamed: ";  // pandas, where it has read no name
   constexpr std::array<std::string_view, 3> kIndexes{"index", "level_0", "__index_level_0__"};

@@ -12,6 +12,9 @@ namespace trainyard::io {
 // Text from a file, safe to print: short and without control characters.
 [[nodiscard]] std::string Shown(std::string_view text);
 
+// "a, b, c"; of long lists the first of them and how many there are.
+[[nodiscard]] std::string NameList(std::span<const std::string> names);
+
 // Whether a column of that name numbers the rows: one that pandas gives its index. Such columns are
 // not read; their fields are integers or empty.
 [[nodiscard]] bool IsIndexColumn(std::string_view name);

@@ -10,20 +10,6 @@
 #include "io/table_faults.h"
 
 namespace trainyard::trace {
-namespace {
-
-// "a, b, c", of long lists the first of them.
-std::string ListOf(std::span<const std::string> names) {
-  constexpr std::size_t kMost = 12;
-  std::string list;
-  for (const std::string& name : names.first(std::min(kMost, names.size()))) {
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", io::Shown(name));
-  }
-  return names.size() > kMost ? fmt::format("{}, ... ({} in all)", list, names.size()) : list;
-}
-
-}  // namespace
-
 Result<ColumnMap> ColumnMap::Parse(std::string_view text) {
   ColumnMap map;
   if (text.empty()) {
@@ -99,7 +85,7 @@ Status ColumnMap::Apply(io::CsvHeader& table) const {
     const int column = table.Column({own});
     if (column < 0) {
       return table.BadHeader(fmt::format("no column '{}', which --map names; the columns are {}",
-                                         own, ListOf(table.header())));
+                                         own, io::NameList(table.header())));
     }
     columns.push_back(column);
   }

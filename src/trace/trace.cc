@@ -59,19 +59,6 @@ std::string FormatList(std::span<const CsvFormat> formats) {
   return list;
 }
 
-// "a, b, c", of many the first of them.
-std::string ColumnList(std::span<const std::string> names) {
-  constexpr std::size_t kMost = 12;
-  std::string list;
-  std::size_t listed = 0;
-  for (const std::string& name : names) {
-    if (!io::IsIndexColumn(name) && ++listed <= kMost) {
-      list += fmt::format("{}{}", list.empty() ? "" : ", ", io::Shown(name));
-    }
-  }
-  return listed > kMost ? fmt::format("{}, ... ({} in all)", list, listed) : list;
-}
-
 bool Has(const io::CsvHeader& table, std::string_view name) { return table.Column({name}) >= 0; }
 
 bool Has(const io::CsvHeader& table, const ColumnRule& rule) {
@@ -246,7 +233,7 @@ Result<CsvFormat> Recognise(const io::CsvHeader& table) {
     }
     const std::string nearest = NearestFormat(table).Text();
     return table.BadHeader(fmt::format(
-        "the columns {} fit no trace format; {}", ColumnList(table.header()),
+        "the columns {} fit no trace format; {}", io::NameList(table.header()),
         !nearest.empty() ? nearest + " (`trainyard trace --help` lists all formats)"
                          : fmt::format("expected {} (--map gpus=NAME,... reads columns with names "
                                        "of their own; `trainyard trace --help` lists all formats)",
@@ -300,7 +287,7 @@ void NoteUnread(const CsvFormat& format, const io::CsvHeader& table, Trace& trac
   }
   if (!unread.empty()) {
     trace.notes.push_back(
-        table.BadHeader("columns that are not read: " + ColumnList(unread)).message);
+        table.BadHeader("columns that are not read: " + io::NameList(unread)).message);
   }
 }
 

@@ -87,8 +87,8 @@ TEST(GavelTraceTest, OtherNumbersOfFieldsAreNamed) {
 }
 
 TEST(GavelTraceTest, AllLinesAreOfOneForm) {
-  EXPECT_EQ(ErrorOf(std::string(kOlder) + std::string(kNewer)),
-            "t.csv:3: 10 fields; expected 7, separated by tabs");
+  EXPECT_TRUE(ErrorOf(std::string(kOlder) + std::string(kNewer))
+                  .starts_with("t.csv:3: 10 fields; expected 7, separated by tabs\n"));
   const std::string broken = std::string(kNewer) + "A3C\tx\n";
   EXPECT_EQ(ErrorOf(broken), "t.csv:3: 2 fields; expected 10, separated by tabs");
   const auto skipping = ReadText(broken, {.skip_bad_rows = true});

@@ -289,8 +289,7 @@ class PhillyReader final : public Json::json_sax_t {
 
 // A list of jobs with attempts.
 bool LooksLikePhilly(std::string_view head) {
-  return io::Beginning(head).starts_with('[') &&
-         head.find("\"jobid\"") != std::string_view::npos &&
+  return io::Beginning(head).starts_with('[') && head.find("\"jobid\"") != std::string_view::npos &&
          head.find("\"attempts\"") != std::string_view::npos;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -41,7 +42,9 @@ std::string SacctText(const Json* value) {
   if (value != nullptr && value->is_array() && !value->empty()) {
     value = &value->front();
   }
-  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+  std::string text = value != nullptr && value->is_string() ? value->get<std::string>() : "";
+  text.resize(std::min(text.find('\0'), text.size()));  // no table can hold more
+  return text;
 }
 
 // A number, or as newer versions have it: {"set": true, "infinite": false, "number": 5}.
