@@ -127,7 +127,7 @@ std::string FaultOfHeader(const std::string& path, std::span<const std::string> 
 }
 
 std::string OtherCount(std::span<const std::string_view> fields, std::size_t expected) {
-  const std::string counts =
+  std::string counts =
       fmt::format("{} fields; expected {} as in the header", fields.size(), expected);
   if (fields.size() == expected + 1 && fields.back().empty()) {
     return counts + " (a comma at the end of the line?)";

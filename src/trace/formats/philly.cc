@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "io/bad_rows.h"
+#include "io/json.h"
 #include "io/text_check.h"
 #include "trace/json_cursor.h"
 #include "trace/log_format.h"

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "base/try.h"
+#include "io/json.h"
 #include "io/text_check.h"
 #include "model/job_fields.h"
 #include "trace/json_cursor.h"
