@@ -558,7 +558,8 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                    trace::ReadTrace(paths.trace, {.format = paths.format,
                                                   .skip_bad_rows = paths.skip_bad_rows,
                                                   .unit = paths.time_unit,
-                                                  .procs_per_gpu = paths.procs_per_gpu}));
+                                                  .procs_per_gpu = paths.procs_per_gpu,
+                                                  .columns = paths.columns}));
   RETURN_IF_ERROR(CheckWorkStated(trace));
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};

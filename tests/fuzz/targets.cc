@@ -127,6 +127,10 @@ bool RunTrace(std::string_view bytes) {
   trace::TraceOptions options;
   options.skip_bad_rows = by_content || format % 2 == 0;
   options.format = by_content ? std::string() : std::string(formats[format].name);
+  if (bytes.starts_with("map=")) {  // as --map says
+    options.columns = bytes.substr(4, std::min(bytes.find('\n'), bytes.size()) - 4);
+    bytes.remove_prefix(std::min(bytes.find('\n'), bytes.size() - 1) + 1);
+  }
   return trace::ReadTrace(FileOf(bytes, ".txt"), options).ok();
 }
 
