@@ -296,25 +296,29 @@ class ElasticFlowDecision {
     return job.memory->scaling.Under(job.plan.At(snapshot_.now));
   }
 
-  // A job without promise whose work would be done before it had paid for a change of its GPUs
-  // keeps them, if no plan needs them.
+  // A job whose work would be done before it had paid for a change of its GPUs keeps them, if no
+  // other plan needs them.
   void LetEnd() {
     for (Candidate& job : jobs_) {
-      if (job.in_time || job.state.level < 0 || !job.plan.steps.empty()) {
+      const int held = job.state.level;
+      if (held < 0 || LevelNow(job) >= held) {
         continue;
       }
-      const Scaling::Level& held = LevelOf(job, job.state.level);
-      if (Seconds(job.state.debt) + job.state.work_left / held.rate > Seconds(held.resize)) {
+      const Scaling::Level& level = LevelOf(job, held);
+      if (Seconds(job.state.debt) + job.state.work_left / level.rate > Seconds(level.resize)) {
         continue;
       }
+      free_.Return(job.plan);
       const JobPlanner planner(job.memory->scaling, free_);
-      if (held.gpus > free_.now()) {
-        continue;
+      std::optional<GpuPlan> plan;
+      if (level.gpus <= free_.now()) {
+        plan = job.in_time ? planner.InTimeHolding(held, job.state, job.due)
+                           : planner.Holding(held, job.state);
       }
-      if (std::optional<GpuPlan> plan = planner.Holding(job.state.level, job.state)) {
+      if (plan) {
         job.plan = std::move(*plan);
-        free_.Take(job.plan);
       }
+      free_.Take(job.plan);
     }
   }
 
@@ -359,11 +363,13 @@ class ElasticFlowDecision {
     free_.Take(job.plan);
   }
 
-  // A raise beyond what the job holds must bring it further than staying would. A promised job that
-  // its plan would let hold less has a plan to compare with: the end, or the GPU-seconds to it.
+  // A raise beyond what the job may keep must bring it further than that. Otherwise a promised job
+  // has its plan to compare with: the end, or the GPU-seconds to it.
   [[nodiscard]] bool Pays(const Candidate& job, const JobPlanner& planner, int level,
                           const GpuPlan& plan) const {
-    if (job.state.level >= 0 && level > job.state.level) {
+    const bool may_stay =
+        job.state.level >= 0 && (!job.in_time || job.state.level >= LevelNow(job));
+    if (may_stay && level > job.state.level) {
       return planner.RaisePays(level, job.state);
     }
     return !job.in_time || level == job.state.level || plan.end < job.plan.end ||
