@@ -6,6 +6,7 @@
 
 #include "engine_tests/harness.h"
 #include "engine_tests/random_profiles.h"
+#include "policies/policies.h"
 #include "support/sanitized.h"
 
 namespace trainyard {
@@ -69,6 +70,35 @@ bool Overlap(const Slices& a, const Slices& b) {
   });
 }
 
+// A job that runs before and after a decision has its GPUs, unless another job has taken one of
+// them.
+void ExpectMovesForOthers(const TestRun& run, const std::string& name) {
+  const TestParts parts(run);
+  engine::Engine engine(parts.Setup());
+  world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                              engine);
+  for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+       batch = world.Next(engine.next_wakeup())) {
+    std::vector<Grant> before(run.jobs.size());
+    for (std::size_t i = 0; i < engine.records().size(); ++i) {
+      before[i] = engine.records()[i].grant;
+    }
+    const auto actions = engine.Step(batch);
+    ASSERT_TRUE(actions.ok()) << name << ": " << actions.error().message;
+    for (const model::Action& action : actions.value()) {
+      if (action.kind != model::ActionKind::kMigrate) {
+        continue;
+      }
+      const bool taken = std::any_of(
+          actions.value().begin(), actions.value().end(), [&](const model::Action& other) {
+            return other.job != action.job && other.grant.gpus > 0 &&
+                   Overlap(other.grant.slices, before[Index(action.job)].slices);
+          });
+      EXPECT_TRUE(taken) << name << ": job " << Index(action.job) << " at " << Seconds(batch.now);
+    }
+  }
+}
+
 class EveryPlacement : public testing::TestWithParam<std::string> {
  protected:
   TestRun RunOf(const std::string& policy, unsigned seed) {
@@ -105,37 +135,11 @@ TEST_P(EveryPlacement, WhereNoJobGivesWayNoneIsMoved) {
   }
 }
 
-// A job that runs before and after a decision has its GPUs, unless a job before it in the order has
-// taken one of them.
 TEST_P(EveryPlacement, AJobIsMovedOnlyForOneThatGetsItsGpus) {
   for (const char* policy : {"srtf", "edf", "las"}) {
     for (unsigned seed = 0; seed < Rounds(15U); ++seed) {
-      const TestRun run = RunOf(policy, seed);
-      const TestParts parts(run);
-      engine::Engine engine(parts.Setup());
-      world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs),
-                                  run.cluster, engine);
-      for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
-           batch = world.Next(engine.next_wakeup())) {
-        std::vector<Grant> before(run.jobs.size());
-        for (std::size_t i = 0; i < engine.records().size(); ++i) {
-          before[i] = engine.records()[i].grant;
-        }
-        const auto actions = engine.Step(batch);
-        ASSERT_TRUE(actions.ok()) << actions.error().message;
-        for (const model::Action& action : actions.value()) {
-          if (action.kind != model::ActionKind::kMigrate) {
-            continue;
-          }
-          const bool taken = std::any_of(
-              actions.value().begin(), actions.value().end(), [&](const model::Action& other) {
-                return other.job != action.job && other.grant.gpus > 0 &&
-                       Overlap(other.grant.slices, before[Index(action.job)].slices);
-              });
-          EXPECT_TRUE(taken) << policy << " seed " << seed << ": job " << Index(action.job)
-                             << " at " << Seconds(batch.now);
-        }
-      }
+      ExpectMovesForOthers(RunOf(policy, seed),
+                           std::string(policy) + " seed " + std::to_string(seed));
     }
   }
 }
@@ -144,6 +148,32 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, EveryPlacement, testing::ValuesIn(AllPlaceme
                          [](const testing::TestParamInfo<std::string>& one) {
                            return "case" + std::to_string(one.index);
                          });
+
+// Muri regroups jobs, which is worth a move; torchloader and auto are not made of this.
+TEST(EveryPolicyTest, AJobIsMovedOnlyForOneThatGetsItsGpus) {
+  const WithDemands rates;
+  for (const ComponentEntry& entry :
+       base::EntriesOfKind(policies::Policies(), ComponentKind::kPolicy)) {
+    const std::string name(entry.name);
+    if (name.starts_with("muri") || name == "torchloader" || name == "auto") {
+      continue;
+    }
+    for (unsigned seed = 0; seed < Rounds(5U); ++seed) {
+      TestRun run{
+          .jobs = RandomJobs(seed, 100, 4),
+          .cluster = MakeCluster(3, 4),
+          .policy = name,
+          .placement = entry.placement.empty() ? "consolidated" : std::string(entry.placement),
+          .overheads = Costs(2, 4, 3, 3),
+          .rates = &rates};
+      for (JobSpec& job : run.jobs) {
+        job.user = "user" + std::to_string(job.gpus);
+      }
+      run.rules.debt = {};
+      ExpectMovesForOthers(run, name + " seed " + std::to_string(seed));
+    }
+  }
+}
 
 // ---------------------------------------------------------------------------------------- resizes
 
