@@ -404,6 +404,22 @@ TEST_F(LiveWorldTest, StagesDoNotGoWithPoliciesThatChooseTheNumberOfGpus) {
   EXPECT_EQ(ErrorOf(request), "");
 }
 
+TEST_F(LiveWorldTest, WithoutIterationsAndDeadlineAJobKeepsTheGpusThatItAsksFor) {
+  policy_traits_.may.resize = true;
+  Open();
+  v1::ClientRequest request = Submission(1);
+  EXPECT_EQ(ErrorOf(request), "");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_deadline_s(3600);
+  EXPECT_TRUE(ErrorOf(request).starts_with("policy 'fifo' needs a job's iterations"))
+      << ErrorOf(request);
+  request.mutable_submit()->mutable_job()->set_best_effort(true);
+  EXPECT_EQ(ErrorOf(request), "");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_iterations(100);
+  EXPECT_TRUE(ErrorOf(request).starts_with("policy 'fifo' needs a job's iterations"));
+}
+
 TEST_F(LiveWorldTest, ADeadlineIsPromisedOnlyByAPolicyThatJudges) {
   v1::ClientRequest request = Submission(1);
   request.mutable_submit()->mutable_job()->set_deadline_s(3600);
