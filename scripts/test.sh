@@ -34,7 +34,7 @@ export TRAINYARD_REFERENCE="$reference"
 if [ "$labels" = fast ]; then
   scripts/build.sh dev fast_tests
 else
-  scripts/build.sh release trainyard trainyard-golden
+  scripts/build.sh release trainyard trainyard-golden trainyard-portable
   scripts/build.sh dev
 fi
 ctest --preset dev -L "^($labels)\$"
