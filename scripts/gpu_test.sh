@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# gpu_test.sh [--pack FILE.tar.gz | OPTIONS]: the tests on a GPU (docs/gpu.md); options are those of
+# gpu_test.sh [--pack FILE.tar.xz | OPTIONS]: the tests on a GPU (docs/gpu.md); options are those of
 # scripts/gpu_test.py. --pack: makes a package that does them on a machine without Debian, which needs
 # Python with torch and nothing else. TRAINYARD_PORTABLE: the program to pack, else it is built.
 set -eu
@@ -36,16 +36,16 @@ END
   chmod 755 "$top/gpu-test"
   find "$top" -name __pycache__ -prune -exec rm -rf '{}' +
   mkdir -p "$(dirname "$package")"
-  tar -C "$scratch" --owner=0 --group=0 -czf "$package" trainyard-gpu-test
+  tar -C "$scratch" --owner=0 --group=0 -caf "$package" trainyard-gpu-test
   needs=$(objdump -T "$top/bin/trainyard" "$top"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)
   echo "$1: $(du -h "$package" | cut -f 1); needs $(uname -m), glibc ${needs#GLIBC_} and Python with torch:" \
-    "tar -xzf $(basename "$package") && trainyard-gpu-test/gpu-test --live"
+    "tar -xf $(basename "$package") && trainyard-gpu-test/gpu-test --live"
 }
 
 case "${1:-}" in
   --pack)
     [ $# -eq 2 ] || {
-      echo "usage: ./dev gpu-test --pack FILE.tar.gz" >&2
+      echo "usage: ./dev gpu-test --pack FILE" >&2
       exit 2
     }
     pack "$2"

@@ -250,7 +250,7 @@ class Precision:
         if wish == "fp16" and device.type == "cpu":
             raise SystemExit("--amp fp16: the CPU does not compute in float16; expected --amp bf16")
         if wish == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-            raise SystemExit("--amp bf16: this GPU does not compute in bfloat16; expected --amp fp16")
+            raise SystemExit("--amp bf16: this GPU has no bfloat16; expected --amp fp16")
         self._device = device
         self._type = self.TYPES.get(wish)
         # Small gradients would be 0 in float16; bfloat16 has the exponents of float32.
