@@ -80,7 +80,7 @@ std::string UnknownCommand(const CLI::App& app, Words words) {
 }
 
 // From the word on that should name a command: the first that does not belong to --plugin.
-Words CommandWords(Words words) {
+Words FromCommandOn(Words words) {
   while (words.size() > 2 && words.front() == "--plugin") {
     words = words.subspan(2);
   }
@@ -121,7 +121,7 @@ bool IsOption(std::string_view word) {
 }
 
 // "--gpu" of "--gpu=3", "-N" of "-N2".
-std::string_view NameOf(std::string_view word) {
+std::string_view GivenName(std::string_view word) {
   constexpr std::size_t kShort = 2;
   return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, kShort);
 }
@@ -137,7 +137,7 @@ std::string UnknownOption(const CLI::App& command, std::string_view word, bool s
     }
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  const std::string_view given = NameOf(word);
+  const std::string_view given = GivenName(word);
   const std::string path = PathOf(command);
   if (Has(command, given)) {
     return fmt::format(
@@ -229,7 +229,7 @@ CommandLine::CommandLine(std::vector<std::string> words)
 }
 
 CommandLine::Outcome CommandLine::Parse() {
-  const Words words = CommandWords(words_);
+  const Words words = FromCommandOn(words_);
   if (std::string unknown = UnknownCommand(app_, words); !unknown.empty()) {
     return {.status = kStatusWrongUsage, .errors = std::move(unknown)};
   }

@@ -249,7 +249,7 @@ Status ScriptReader::SetGpuCount(const Given& given) {
 
 namespace {
 
-struct Option {
+struct LineOption {
   std::string_view name;
   char letter = 0;
   std::string_view key;  // of a job, which takes the value as it is; empty: `set` does more
@@ -257,28 +257,28 @@ struct Option {
   bool flag = false;
 };
 
-constexpr std::array kOptions{
-    Option{"job-name", 'J', "name"},
-    Option{"partition", 'p', "queue"},
-    Option{"time", 't', "", &ScriptReader::SetTimeLimit},
-    Option{"begin", 'b', "begin"},
-    Option{"array", 'a', "array"},
-    Option{"dependency", 'd', "dependency"},
-    Option{"chdir", 'D', "cwd"},
-    Option{"priority", 0, "priority"},
-    Option{"gpus", 'G', "", &ScriptReader::SetGpuCount<&Counts::gpus>},
-    Option{"gpus-per-node", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_node>},
-    Option{"gpus-per-task", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_task>},
-    Option{"gres", 0, "", &ScriptReader::SetGres},
-    Option{"nodes", 'N', "", &ScriptReader::SetCount<&Counts::nodes>},
-    Option{"ntasks", 'n', "", &ScriptReader::SetCount<&Counts::tasks>},
-    Option{"ntasks-per-node", 0, "", &ScriptReader::SetCount<&Counts::tasks_per_node>},
-    Option{"export", 0, "", &ScriptReader::SetExport},
-    Option{"mail-type", 0, "", &ScriptReader::SetMail},
-    Option{"output", 'o', "", &ScriptReader::SetOutput},
-    Option{"error", 'e', "", &ScriptReader::SetErrors},
-    Option{"hold", 'H', "", &ScriptReader::SetHold, true},
-    Option{"requeue", 0, "", &ScriptReader::SetNothing, true},  // as all jobs are
+constexpr std::array kLineOptions{
+    LineOption{"job-name", 'J', "name"},
+    LineOption{"partition", 'p', "queue"},
+    LineOption{"time", 't', "", &ScriptReader::SetTimeLimit},
+    LineOption{"begin", 'b', "begin"},
+    LineOption{"array", 'a', "array"},
+    LineOption{"dependency", 'd', "dependency"},
+    LineOption{"chdir", 'D', "cwd"},
+    LineOption{"priority", 0, "priority"},
+    LineOption{"gpus", 'G', "", &ScriptReader::SetGpuCount<&Counts::gpus>},
+    LineOption{"gpus-per-node", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_node>},
+    LineOption{"gpus-per-task", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_task>},
+    LineOption{"gres", 0, "", &ScriptReader::SetGres},
+    LineOption{"nodes", 'N', "", &ScriptReader::SetCount<&Counts::nodes>},
+    LineOption{"ntasks", 'n', "", &ScriptReader::SetCount<&Counts::tasks>},
+    LineOption{"ntasks-per-node", 0, "", &ScriptReader::SetCount<&Counts::tasks_per_node>},
+    LineOption{"export", 0, "", &ScriptReader::SetExport},
+    LineOption{"mail-type", 0, "", &ScriptReader::SetMail},
+    LineOption{"output", 'o', "", &ScriptReader::SetOutput},
+    LineOption{"error", 'e', "", &ScriptReader::SetErrors},
+    LineOption{"hold", 'H', "", &ScriptReader::SetHold, true},
+    LineOption{"requeue", 0, "", &ScriptReader::SetNothing, true},  // as all jobs are
 };
 
 // What users of Slurm have in their scripts and what is to be done about it.
@@ -329,8 +329,8 @@ std::vector<std::string> WordsOf(std::string_view line) {
 
 Status NotHere(const std::string& where, const std::string& word) {
   std::vector<std::string_view> names;
-  names.reserve(kOptions.size());
-  for (const Option& option : kOptions) {
+  names.reserve(kLineOptions.size());
+  for (const LineOption& option : kLineOptions) {
     names.push_back(option.name);
   }
   const std::string_view bare =
@@ -346,7 +346,7 @@ Status NotHere(const std::string& where, const std::string& word) {
 
 // The option that a word begins, and what of its value stands in the word.
 struct Begun {
-  const Option* option = nullptr;
+  const LineOption* option = nullptr;
   std::optional<std::string> value;
 };
 
@@ -354,19 +354,19 @@ Begun BeginOf(const std::string& word) {
   if (word.starts_with("--")) {
     const std::size_t equals = word.find('=');
     const std::string_view name = std::string_view(word).substr(2, equals - 2);
-    const auto* const found = std::find_if(kOptions.begin(), kOptions.end(),
-                                           [name](const Option& one) { return one.name == name; });
-    return {found == kOptions.end() ? nullptr : found,
+    const auto* const found = std::find_if(kLineOptions.begin(), kLineOptions.end(),
+                                           [name](const LineOption& one) { return one.name == name; });
+    return {found == kLineOptions.end() ? nullptr : found,
             equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1))};
   }
   if (word.size() < 2 || word.front() != '-') {
     return {};
   }
   const auto* const found =
-      std::find_if(kOptions.begin(), kOptions.end(),
-                   [&word](const Option& one) { return one.letter == word[1]; });
+      std::find_if(kLineOptions.begin(), kLineOptions.end(),
+                   [&word](const LineOption& one) { return one.letter == word[1]; });
   const std::size_t value = word.size() > 2 && word[2] == '=' ? 3 : 2;
-  return {found == kOptions.end() ? nullptr : found,
+  return {found == kLineOptions.end() ? nullptr : found,
           word.size() > 2 ? std::optional(word.substr(value)) : std::nullopt};
 }
 
@@ -539,7 +539,7 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
 namespace {
 
 // The text of a file that may be a script, or why it cannot be one.
-Result<std::string> TextOf(const std::string& path) {
+Result<std::string> ScriptText(const std::string& path) {
   constexpr off_t kMost = off_t{4} << 20;
   const auto none = [&path](std::string_view why) {
     return InvalidArgument(fmt::format(
@@ -588,7 +588,7 @@ std::string RealPath(const std::string& path) {
 
 Result<BatchScript> BatchScript::Read(const std::string& path, v1::JobRequest& job) {
   const std::string real = RealPath(path);
-  ASSIGN_OR_RETURN(const std::string text, TextOf(real));
+  ASSIGN_OR_RETURN(const std::string text, ScriptText(real));
   return ScriptReader(real, job).Read(text);
 }
 

@@ -60,7 +60,7 @@ std::string Escaped(char c) {
   return means_something ? std::string{'\\', c} : std::string(1, c);
 }
 
-Error Unknown(std::string_view placeholder) {
+Error NoPlaceholder(std::string_view placeholder) {
   return InvalidArgument(fmt::format(
       "'{}' is no placeholder; expected %j %J %A %a %b %x %u %N %n %t %s or %%, with a width "
       "(%4a) or without",
@@ -79,7 +79,7 @@ Result<std::string> OutputWord(std::string_view pattern) {
     const std::size_t letter = LetterAt(pattern, i);
     const Placeholder* const known = letter < pattern.size() ? Find(pattern[letter]) : nullptr;
     if (known == nullptr) {
-      return Unknown(pattern.substr(i, letter + 1 - i));
+      return NoPlaceholder(pattern.substr(i, letter + 1 - i));
     }
     const int width = WidthOf(pattern.substr(i + 1, letter - i - 1));
     word += known->number && width > 1 ? fmt::format("$(printf %0{}d {})", width, known->value)

@@ -204,7 +204,7 @@ Moment NextDay(Moment at) {
 }
 
 // The day begins then: where the clock is put forward at midnight, after that.
-double BeginOf(Moment day) {
+double StartOf(Moment day) {
   day.hour = day.minute = day.second = 0;
   if (const TimeReading at = AtLocal(day); at.seconds) {
     return *at.seconds;
@@ -273,7 +273,7 @@ TimeReading ReadDate(std::string_view text) {
                   .minute = (*numbers)[4],
                   .second = (*numbers)[5]};
   const bool whole_day = text.find_first_of(":") == std::string_view::npos;
-  return utc ? AtUtc(at) : whole_day && MistakeOf(at).empty() ? Is(BeginOf(at)) : AtLocal(at);
+  return utc ? AtUtc(at) : whole_day && MistakeOf(at).empty() ? Is(StartOf(at)) : AtLocal(at);
 }
 
 // "18:00", "18:00:30", "6:00pm"
@@ -327,7 +327,7 @@ TimeReading ReadTime(std::string_view text, double now) {
     return after ? Is(now + *after) : TimeReading();
   }
   if (text == "tomorrow" || text == "midnight") {
-    return Is(BeginOf(NextDay(LocalMoment(now))));
+    return Is(StartOf(NextDay(LocalMoment(now))));
   }
   constexpr std::array<std::pair<std::string_view, int>, 4> kNamed{
       {{"elevenses", 11}, {"noon", 12}, {"fika", 15}, {"teatime", 16}}};

@@ -47,7 +47,7 @@ constexpr std::string_view kShared =
 constexpr std::string_view kPlaced = "it has no meaning here: the placement chooses the nodes";
 constexpr std::string_view kNobody = "it has no meaning here: there are no accounts and no QOS";
 
-constexpr std::array kOptions{
+constexpr std::array kSbatchOptions{
     OptionTwin{"partition", 'p', "it is --queue here"},
     OptionTwin{"job-name", 'J', "it is --name here"},
     OptionTwin{"gpus", 'G', "it is --gpus here"},
@@ -231,17 +231,17 @@ std::string InsteadOfCommand(std::span<const std::string_view> words) {
 }
 
 std::string InsteadOfOption(std::string_view word) {
-  const OptionTwin* twin = kOptions.end();
+  const OptionTwin* twin = kSbatchOptions.end();
   if (word.starts_with("--")) {
     const std::string_view name = word.substr(2, word.find('=') - 2);
-    twin = std::find_if(kOptions.begin(), kOptions.end(),
+    twin = std::find_if(kSbatchOptions.begin(), kSbatchOptions.end(),
                         [name](const OptionTwin& one) { return one.name == name; });
   } else if (word.size() > 1 && word.front() == '-') {
-    twin = std::find_if(kOptions.begin(), kOptions.end(), [word](const OptionTwin& one) {
+    twin = std::find_if(kSbatchOptions.begin(), kSbatchOptions.end(), [word](const OptionTwin& one) {
       return one.letter != 0 && one.letter == word[1];
     });
   }
-  return twin == kOptions.end() ? std::string() : std::string(twin->here);
+  return twin == kSbatchOptions.end() ? std::string() : std::string(twin->here);
 }
 
 std::vector<SlurmCall> SlurmCallsIn(std::string_view script) {
