@@ -57,6 +57,8 @@ void Engine::Take(const model::Event& event) {
       return;
     case model::EventKind::kProgress:
       return TakeProgress(event);
+    case model::EventKind::kOverrun:
+      return TakeOverrun(event);
     case model::EventKind::kReported:
       return TakeReported(event);
     case model::EventKind::kResize:
@@ -164,12 +166,26 @@ void Engine::TakeProgress(const model::Event& event) {
     return;
   }
   ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-  job.progress.work_left = std::max(0.0, job.total_work - event.work_done);
+  ledger_.Correct(job, event.work_done);
   if (job.grant.gpus > 0 && rules_.end.source != model::EndRule::Source::kPlanned) {
     Predict(event.job, job.progress.as_of, false);
   }
   Requeue(event.job);
   // A correction of the books is no cause to decide.
+}
+
+// It may have to give way to jobs that are shorter than what it counts as now.
+void Engine::TakeOverrun(const model::Event& event) {
+  model::JobRecord& job = jobs_[event.job];
+  if (job.phase.get() != model::JobPhase::kRunning ||
+      rules_.end.source == model::EndRule::Source::kPlanned) {
+    return;
+  }
+  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
+  ledger_.Extend(job, event.work_done);
+  Predict(event.job, job.progress.as_of, false);
+  Requeue(event.job);
+  instants_.AddFact(event.at);
 }
 
 // Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.

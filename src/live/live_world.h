@@ -86,6 +86,8 @@ class LiveWorld final : public engine::World {
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
   void Serialize(StateStream& state);
   void SerializeChanges(StateStream& state) { state(state_.changes); }
+  // What snapshots have since format 9.
+  void SerializeHistory(StateStream& state) { state(state_.history, notices_); }
   // What snapshots before format 8 have besides.
   void SerializeFormer(StateStream& state) { state(state_.former_stages); }
   // Whether what SerializeJob writes stays as it is for ever.
@@ -129,6 +131,7 @@ class LiveWorld final : public engine::World {
   void Reconcile(NodeId node, const v1::Hello& hello);
   void TakeMissing(JobId job, LiveAttempt& attempt, Part& part);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
+  void NoteBegin(JobId job);
   void TakeStray(NodeId node, const v1::AttemptReport& report);
   static void TakeFetch(Part& part, const v1::AttemptReport& report);
   void TakeData(NodeId node, const v1::DataReport& data);
@@ -136,6 +139,8 @@ class LiveWorld final : public engine::World {
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeAgentGone(std::uint64_t connection);
   void ExpireLeases();
+  void TakeOverruns();
+  [[nodiscard]] std::optional<TimePoint> NextOverrun() const;
 
   // Facts, found now or read from the journal.
   void Add(model::Event event);
@@ -169,7 +174,8 @@ class LiveWorld final : public engine::World {
 
   std::deque<Input> inbox_;
   model::Batch batch_;
-  std::set<JobId> to_tune_;  // whose agents do not know yet what else the job has
+  TimePoint overruns_seen_{};  // when TakeOverruns has looked last
+  std::set<JobId> to_tune_;    // whose agents do not know yet what else the job has
   std::unique_ptr<Withheld> withheld_;
   bool restoring_ = false;
   bool fresh_ = true;  // nothing has happened yet
