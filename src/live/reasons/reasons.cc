@@ -112,7 +112,7 @@ const std::vector<std::uint64_t>& Reasons::used() {
   return *used_;
 }
 
-const Reasons::Room& Reasons::RoomFor(const JobSpec& job) {
+Reasons::Room& Reasons::RoomFor(const JobSpec& job) {
   const auto [at, is_new] = rooms_.try_emplace(model::PartOf<JobTraits>(job).gpu_types);
   Room& room = at->second;
   for (std::size_t i = 0; is_new && i < state_.leases.size(); ++i) {
@@ -263,8 +263,16 @@ std::string Reasons::WhoIsAhead(JobId id) {
          (Sees(first) ? ", which asks for " + GpusText(RecordOf(first).spec->gpus) : "");
 }
 
+const std::string& Reasons::WhoIsServed(const JobSpec& job) {
+  std::optional<std::string>& served = RoomFor(job).served;
+  if (!served) {
+    served = HoldersText(job);
+  }
+  return *served;
+}
+
 // The jobs that have GPUs where it could run: "jobs 1, 2 and 3 more".
-std::string Reasons::WhoIsServed(const JobSpec& job) {
+std::string Reasons::HoldersText(const JobSpec& job) const {
   constexpr std::size_t kMost = 3;
   std::vector<std::string> names;
   std::size_t others = 0;

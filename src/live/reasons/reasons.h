@@ -56,7 +56,8 @@ class Reasons {
   struct Room {
     int free = 0;
     int all = 0;
-    int most = 0;  // free on one node
+    int most = 0;                         // free on one node
+    std::optional<std::string> served{};  // which jobs have GPUs there
   };
 
   [[nodiscard]] std::string WhyItWaits(JobId job);
@@ -67,7 +68,8 @@ class Reasons {
   [[nodiscard]] std::string WhyNotItsDevices(const JobSpec& job);
   [[nodiscard]] std::string NotEnough(const JobSpec& job);
   [[nodiscard]] std::string WhoIsAhead(JobId job);
-  [[nodiscard]] std::string WhoIsServed(const JobSpec& job);
+  [[nodiscard]] const std::string& WhoIsServed(const JobSpec& job);
+  [[nodiscard]] std::string HoldersText(const JobSpec& job) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
   [[nodiscard]] std::string WhoHasNotLeft(const LiveAttempt& attempt) const;
   [[nodiscard]] std::string WhatItFetches(JobId job) const;
@@ -83,7 +85,7 @@ class Reasons {
   [[nodiscard]] std::string RealTimeText(Duration of_the_engine) const;
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
   [[nodiscard]] const std::vector<std::uint64_t>& used();
-  [[nodiscard]] const Room& RoomFor(const JobSpec& job);
+  [[nodiscard]] Room& RoomFor(const JobSpec& job);
   [[nodiscard]] std::optional<std::size_t> PlaceOf(JobId job);
 
   const LiveState& state_;
