@@ -438,6 +438,7 @@ constexpr bool HasSpec(model::EventKind kind) {
 void Details(Bytes& bytes, model::Event& event) {
   switch (event.kind) {
     case model::EventKind::kProgress:
+    case model::EventKind::kOverrun:
       return bytes.Value(event.work_done);
     case model::EventKind::kResize:
       return bytes.Value(event.gpus);

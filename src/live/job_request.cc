@@ -504,6 +504,23 @@ void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& 
   }
 }
 
+std::string DevicesText(const Slice& slice, const Cluster& cluster) {
+  std::string text;
+  for (int from = 0; from < kMaxGpusPerNode; ++from) {
+    if ((slice.gpus >> from & 1U) == 0) {
+      continue;
+    }
+    int to = from;
+    while (to + 1 < kMaxGpusPerNode && (slice.gpus >> (to + 1) & 1U) != 0) {
+      ++to;
+    }
+    text += (text.empty() ? "" : ",") + std::to_string(from);
+    text += to > from ? "-" + std::to_string(to) : "";
+    from = to;
+  }
+  return cluster.nodes[Index(slice.node)].name + ":" + text;
+}
+
 v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster) {
   v1::NodeGrant grant;
   grant.set_node(cluster.nodes[Index(slice.node)].name);

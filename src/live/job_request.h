@@ -41,6 +41,8 @@ namespace trainyard::live {
 
 // The GPUs of one node as messages list them, and with the name of the node.
 void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& gpus);
+// "n0:0-1,3"
+[[nodiscard]] std::string DevicesText(const Slice& slice, const Cluster& cluster);
 [[nodiscard]] v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster);
 
 // What the request states, submitted then. Errors: what is wrong with the request, whatever the

@@ -72,7 +72,8 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
       return answers_.push_back(
           [this, call, request] { output_.Reply(call, statuses_.AnswerTo(request)); });
     case Kind::kNodes:
-      return answers_.push_back([this, call] { output_.Reply(call, statuses_.AnswerWithNodes()); });
+      return answers_.push_back(
+          [this, call, request] { output_.Reply(call, statuses_.AnswerWithNodes(request)); });
     case Kind::kProfiles:
       return answers_.push_back(
           [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles(profiles_)); });
@@ -328,25 +329,25 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
   switch (kind) {
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(NumberOf(id));
-      *reply.mutable_submit()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_submit()->mutable_status() = statuses_.BriefStatusOf(id);
       for (std::string& sentence : IgnoredOf(*state_.jobs[id].request, state_, profiles_)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
       }
       break;
     case v1::ClientRequest::kCancel:
-      *reply.mutable_cancel()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_cancel()->mutable_status() = statuses_.BriefStatusOf(id);
       break;
     case v1::ClientRequest::kHold:
-      *reply.mutable_hold()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_hold()->mutable_status() = statuses_.BriefStatusOf(id);
       break;
     case v1::ClientRequest::kRequeue:
-      *reply.mutable_requeue()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_requeue()->mutable_status() = statuses_.BriefStatusOf(id);
       break;
     case v1::ClientRequest::kSignal:
-      *reply.mutable_signal()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_signal()->mutable_status() = statuses_.BriefStatusOf(id);
       break;
     default:
-      *reply.mutable_resize()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_resize()->mutable_status() = statuses_.BriefStatusOf(id);
       break;
   }
   output_.Reply(call, std::move(reply));

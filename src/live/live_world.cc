@@ -48,7 +48,8 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
       judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
-      meter_(state_, engine_) {
+      meter_(state_, engine_),
+      overruns_(state_, engine_) {
   calls_.SetFacts([this](model::Event event) { Add(std::move(event)); });
 }
 
@@ -98,6 +99,9 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   for (const JobId job : state_.metrics.Due(state_.now)) {
     TellMetrics(job);
   }
+  for (model::Event& fact : overruns_.TakeFacts()) {
+    Add(std::move(fact));
+  }
   for (model::Event& fact : meter_.TakeFacts()) {
     fact.at = state_.now;
     Add(std::move(fact));
@@ -128,7 +132,7 @@ model::Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
 std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.leases.next_end(), state_.metrics.next_timer());
-  next = base::Earlier(next, judge_.next_timer());
+  next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
   return state_.gates.queued().empty()
              ? next
              : base::Earlier(next, state_.failures.starts_from(state_.now));
@@ -155,6 +159,7 @@ void LiveWorld::Add(model::Event event) {
 void LiveWorld::Note(const model::Event& event) {
   fresh_ = false;
   notices_.Note(event);
+  state_.history.Note(event, state_.jobs, state_.cluster);
   if (SpeaksOfNode(event.kind)) {
     state_.leases.Note(event);
   } else if (SpeaksOfJob(event.kind)) {
@@ -233,6 +238,7 @@ void LiveWorld::Conclude() {
 
 void LiveWorld::Note(const model::Action& action) {
   notices_.Note(action);
+  state_.history.Note(action, state_.now, state_.cluster);
   switch (action.kind) {
     case model::ActionKind::kAdmit:
       return calls_.AnswerVerdict(action.job);

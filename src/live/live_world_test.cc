@@ -576,11 +576,14 @@ TEST_F(WhyItWaitsTest, BehindABlockedHead) {
   Submit(1);
   Submit(2);
   EXPECT_EQ(ReasonOf(1), "");
-  EXPECT_EQ(ReasonOf(2), "not enough free GPUs");
-  EXPECT_EQ(ReasonOf(3), "behind job 2, which asks for 4 GPUs: not enough free GPUs");
-  EXPECT_EQ(ReasonOf(4), "behind job 2, which asks for 4 GPUs: not enough free GPUs");
+  const std::string behind =
+      "behind job 2, which asks for 4 GPUs: not enough free GPUs: 1 of 4 free, it asks for 4";
+  EXPECT_EQ(ReasonOf(2),
+            "not enough free GPUs: 1 of 4 free, it asks for 4; it is the next in line");
+  EXPECT_EQ(ReasonOf(3), behind);
+  EXPECT_EQ(ReasonOf(4), behind);
   Open();  // and after a restart
-  EXPECT_EQ(ReasonOf(3), "behind job 2, which asks for 4 GPUs: not enough free GPUs");
+  EXPECT_EQ(ReasonOf(3), behind);
 }
 
 TEST_F(WhyItWaitsTest, NodesThatAreAwayAreNamed) {
@@ -589,10 +592,13 @@ TEST_F(WhyItWaitsTest, NodesThatAreAwayAreNamed) {
   drain.mutable_drain()->set_drain(true);
   Call(drain);
   Submit(4);
-  EXPECT_EQ(ReasonOf(1), "not enough free GPUs; drained: a");
+  EXPECT_EQ(ReasonOf(1),
+            "not enough free GPUs: 2 of 2 free, it asks for 4; it is the next in line; drained: a");
   controller_->world().OnAgentGone(11);
   Step(seconds(75));
-  EXPECT_EQ(ReasonOf(1), "not enough free GPUs; drained: a; down: b");
+  EXPECT_EQ(ReasonOf(1),
+            "not enough free GPUs: 0 of 0 free, it asks for 4; it is the next in line; drained: a; "
+            "down: b");
 }
 
 TEST_F(WhyItWaitsTest, BehindAHeadThatAvoidsNodes) {
@@ -611,7 +617,8 @@ TEST_F(WhyItWaitsTest, OneGpuIsOne) {
   Submit(4);
   Submit(1);
   Submit(2);
-  EXPECT_EQ(ReasonOf(3), "behind job 2, which asks for 1 GPU: not enough free GPUs");
+  EXPECT_EQ(ReasonOf(3),
+            "behind job 2, which asks for 1 GPU: not enough free GPUs: 0 of 4 free, it asks for 1");
 }
 
 TEST_F(LiveWorldTest, QuestionsNeedNoJournal) {
@@ -784,7 +791,8 @@ TEST_F(NodeFaultTest, ANodeThatCannotEndAnAttemptGetsNoFurtherJobs) {
   Submit(2);
   Submit(2);
   EXPECT_EQ(WhereIs(2), "b");
-  EXPECT_EQ(StatusOf(3).reason(), "not enough free GPUs; drained: a");
+  EXPECT_EQ(StatusOf(3).reason(),
+            "not enough free GPUs: 0 of 2 free, it asks for 1; it is the next in line; drained: a");
   // A fault of all nodes does not clear the cluster.
   v1::AttemptReport other = Report(2, 1, v1::AttemptReport::STOPPING);
   other.set_unended(stuck.unended());

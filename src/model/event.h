@@ -38,8 +38,9 @@ enum class EventKind : std::uint8_t {
   kRequeued,       // its user makes a job give its GPUs back and wait again
   kSubmitArray,    // a job for each task of an array: `job` is the first, the others follow it
   kUpdated,        // another specification, on as many GPUs
+  kOverrun,        // a running job has run longer than what is known of its work takes
 };
-inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
+inline constexpr EventKind kLastEventKind = EventKind::kOverrun;
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
 // of whether a node may be used, they stay as they have come.
@@ -59,6 +60,7 @@ inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
       return 4;
     case EventKind::kReported:
     case EventKind::kMeasured:
+    case EventKind::kOverrun:
       return 5;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
@@ -100,9 +102,10 @@ struct Event {
   // kSubmit, kSubmitArray, kUpdated. Shared with the trace that it came from, so that a million
   // rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
-  double work_done = 0;  // kProgress: since the beginning, in units of the execution model
-  int gpus = 0;          // kResize; kMeasured: on so many
-  int exit_code = 0;     // kFailed, kGpusLost: of its workers; 0: none of them failed
+  // kProgress, kOverrun: since the beginning, in units of the execution model; kOverrun: 0: unknown
+  double work_done = 0;
+  int gpus = 0;       // kResize; kMeasured: on so many
+  int exit_code = 0;  // kFailed, kGpusLost: of its workers; 0: none of them failed
   // kReported: the metrics that have changed; kMeasured: by the names of profile::Measure
   std::vector<Metric> metrics{};
   std::vector<NodeId> barred{};  // kBarred: all nodes that the job avoids from now on, ascending

@@ -210,7 +210,7 @@ TEST_F(AttachCallsTest, NoticesFollowFromTheJournal) {
   Tell(connection_, done);
   Tell(connection_, Report(3, 1, v1::AttemptReport::EXITED, 3));
   Tell(connection_, Report(4, 1, v1::AttemptReport::EXITED, 3));
-  EXPECT_THAT(notices_, ElementsAre("begin 1 starting", "end 2 cancelled", "end 1 completed",
+  EXPECT_THAT(notices_, ElementsAre("begin 1 running", "end 2 cancelled", "end 1 completed",
                                     "fail 3 failed"));
   const std::vector<std::string> told = notices_;
   notices_.clear();
