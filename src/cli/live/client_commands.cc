@@ -388,8 +388,7 @@ Status ShowStatus(const StatusOptions& options) {
 void AddStatus(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "jobs of the cluster");
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs to describe (default: list live jobs)");
+  AddJobs(*command, options->selection, "ids of jobs to describe (default: list live jobs)");
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("--all", options->all, "list ended jobs too");
@@ -601,7 +600,7 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
   CLI::App* command = app.add_subcommand(
       drain ? "drain" : "undrain",
       drain ? "clear nodes: their jobs get notice and go on elsewhere" : "give nodes jobs again");
-  command->add_option("NODE", options->nodes, "names of nodes")->required();
+  AddNames(*command, "NODE", options->nodes, "names of nodes, or lists: n[0-2],v0")->required();
   if (drain) {
     command->add_option("--reason", options->reason, "why, for whoever looks at `nodes`");
   }

@@ -421,8 +421,7 @@ void AddWait(CLI::App& app, Command& chosen) {
   command->footer(
       "The exit status is 0 if all have completed, otherwise that of the first that has not: its\n"
       "own exit code, or 1.\n");
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+  AddJobs(*command, options->selection);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("--any", options->any, "until one of them has ended");

@@ -127,8 +127,7 @@ Status Apply(const ChangeOptions& options, const Change& change) {
 CLI::App* AddChange(CLI::App& app, Command& chosen, const Change& change,
                     const std::shared_ptr<ChangeOptions>& options) {
   CLI::App* command = app.add_subcommand(options->name, options->help);
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+  AddJobs(*command, options->selection);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen, &change] {

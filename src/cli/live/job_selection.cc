@@ -7,8 +7,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <map>
 #include <optional>
 
+#include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/live/client_calls.h"
@@ -71,6 +73,26 @@ Result<std::vector<v1::JobStatus>> SelectByNumber(rpc::ClusterClient& client,
 
 }  // namespace
 
+CLI::Option* AddNames(CLI::App& command, const char* option, std::vector<std::string>& names,
+                      const char* help) {
+  return command.add_option_function<std::vector<std::string>>(
+      option,
+      [&names](const std::vector<std::string>& lists) {
+        for (const std::string& list : lists) {
+          const Result<std::vector<std::string>> all = base::ExpandNames(list);
+          if (!all.ok()) {
+            throw CLI::ValidationError(all.error().message);
+          }
+          names.insert(names.end(), all.value().begin(), all.value().end());
+        }
+      },
+      help);
+}
+
+CLI::Option* AddJobs(CLI::App& command, JobSelection& selection, const char* help) {
+  return AddNames(command, "JOB", selection.jobs, help);
+}
+
 void AddFilters(CLI::App& command, JobSelection& selection) {
   const auto add = [&command](const char* name, std::vector<std::string>& values,
                               const char* help) {
@@ -107,20 +129,25 @@ Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
   for (const std::string& text : texts) {  // before the controller is asked anything
     RETURN_IF_ERROR(ReadJobNumber(text));
   }
+  std::map<std::uint64_t, std::map<std::int64_t, std::uint64_t>> arrays;  // jobs by their index
   for (const std::string& text : texts) {
     ASSIGN_OR_RETURN(const model::JobNumber number, ReadJobNumber(text));
     if (!number.task) {
       numbers.push_back(number.job);
       continue;
     }
-    ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, number.job, false));
-    const auto task = std::find_if(
-        tasks.jobs().begin(), tasks.jobs().end(),
-        [&number](const v1::JobStatus& job) { return job.array_index() == *number.task; });
-    if (task == tasks.jobs().end()) {
+    const auto [array, is_new] = arrays.try_emplace(number.job);
+    if (is_new) {
+      ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, number.job, false));
+      for (const v1::JobStatus& task : tasks.jobs()) {
+        array->second.emplace(task.array_index(), task.job());
+      }
+    }
+    const auto task = array->second.find(*number.task);
+    if (task == array->second.end()) {
       return Failed(fmt::format("there is no task {}", text));
     }
-    numbers.push_back(task->job());
+    numbers.push_back(task->second);
   }
   return numbers;
 }

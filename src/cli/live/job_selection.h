@@ -12,7 +12,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace trainyard::cli {
 
@@ -28,6 +29,15 @@ struct JobSelection {
     return !names.empty() || !users.empty() || !queues.empty() || !states.empty();
   }
 };
+
+// An option or argument that takes names, of which each may be a list: "n[0-2],v0". The parser says
+// what is wrong with it. `names` must outlive the command.
+CLI::Option* AddNames(CLI::App& command, const char* option, std::vector<std::string>& names,
+                      const char* help);
+// The numbers of the jobs, as "12", "12_3", "12,13" and "12_[3-9]".
+CLI::Option* AddJobs(
+    CLI::App& command, JobSelection& selection,
+    const char* help = "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
 
 // --name, --user, --queue and --state; the numbers are the command's own.
 void AddFilters(CLI::App& command, JobSelection& selection);

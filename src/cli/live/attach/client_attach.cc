@@ -206,8 +206,7 @@ void AddAttach(CLI::App& app, Command& chosen) {
 void AddSignal(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SignalOptions>();
   CLI::App* command = app.add_subcommand("signal", "send a signal to all workers of running jobs");
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+  AddJobs(*command, options->selection);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command
