@@ -49,7 +49,7 @@ using std::chrono::milliseconds;
 
 constexpr int kFailed = 1;
 
-void Complain(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
+void SayOnStderr(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
 
 bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
   return std::equal(a.metrics().begin(), a.metrics().end(), b.metrics().begin(), b.metrics().end(),
@@ -353,7 +353,7 @@ void Supervisor::StartWorkers() {
   const std::optional<ProcessGroup> group =
       ProcessGroup::Of(has_terminal ? getpid() : workers_.front().pid);
   if (Status written = group ? folder_.WriteGroup(*group) : Status(); !written.ok()) {
-    Complain(written.error().message);
+    SayOnStderr(written.error().message);
   }
 }
 
@@ -653,7 +653,7 @@ void Supervisor::TellChange() {
   }
   if (report.checkpointed_iterations() != told_.checkpointed_iterations()) {
     if (Status written = folder_.WriteReport(report); !written.ok()) {
-      Complain(written.error().message);
+      SayOnStderr(written.error().message);
     }
   }
   if (progressed) {
@@ -677,7 +677,7 @@ void Supervisor::WriteLastReport() {
     if (written.ok()) {
       return;
     }
-    Complain(written.error().message);
+    SayOnStderr(written.error().message);
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -744,7 +744,7 @@ int RunSupervisor(const std::string& attempt_folder, const std::string& launch,
   close_range(STDERR_FILENO + 1, ~0U, 0);  // descriptors of the caller are not kept open
   Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
   if (!folder.ok()) {
-    Complain(folder.error().message);
+    SayOnStderr(folder.error().message);
     return kFailed;
   }
   if (!RedirectOutput(folder.value())) {
@@ -752,7 +752,7 @@ int RunSupervisor(const std::string& attempt_folder, const std::string& launch,
   }
   Result<std::optional<Prepared>> prepared = Prepare(std::move(folder).value(), launch, key);
   if (!prepared.ok()) {
-    Complain(prepared.error().message);
+    SayOnStderr(prepared.error().message);
     return kFailed;
   }
   if (!prepared.value().has_value()) {
