@@ -481,7 +481,7 @@ void GetOthers(Decoder& in, model::Event& event) {
   auto job = static_cast<std::uint64_t>(event.job);
   for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
     const std::uint64_t distance = in.Unsigned();
-    in.good = in.good && distance > 0 && distance <= UINT32_MAX && job + distance <= UINT32_MAX;
+    in.good = in.good && job + distance > job;
     job += distance;
     event.others.push_back(static_cast<JobId>(job));
   }

@@ -33,7 +33,8 @@ Selected::Selected(const LiveState& state, const LiveStatuses& statuses,
       unknown.set_why("there is no job " + std::to_string(number));
       return;
     }
-    return Add(from, JobAt(number - 1), true);
+    Add(from, JobAt(number - 1), true);
+    return;
   }
   for (const std::string& text : selection->jobs()) {
     AddNamed(from, text, known);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "live/access/access.h"
 #include "live/live_state.h"
 #include "live/live_statuses.h"
 #include "trainyard/live.pb.h"
