@@ -94,7 +94,7 @@ void PrintChanged(const v1::Changed& changed) {
   }
 }
 
-Status Apply(const ChangeOptions& options, PutCall put) {
+Status ApplyTo(const ChangeOptions& options, PutCall put) {
   if (put == PutUpdate && options.values.empty()) {
     return InvalidArgument(
         "nothing is to be updated; expected --time, --begin, --dependency, --priority, --set-name, "
@@ -120,15 +120,14 @@ Status Apply(const ChangeOptions& options, PutCall put) {
   return TellLeftOut(changed->left_out());
 }
 
-CLI::App* AddChange(CLI::App& app, Command& chosen, const JobChange& change,
+CLI::App* AddChange(CLI::App& app, Command& chosen, PutCall put,
                     const std::shared_ptr<ChangeOptions>& options) {
   CLI::App* command = app.add_subcommand(options->name, options->help);
   AddJobs(*command, options->selection);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
-  command->callback([options, &chosen, put] {
-    chosen.run = [options, &change] { return ApplyTo(*options, change); };
-  });
+  command->callback(
+      [options, &chosen, put] { chosen.run = [options, put] { return ApplyTo(*options, put); }; });
   return command;
 }
 
