@@ -1673,6 +1673,14 @@ TEST_F(SharedGpusTest, WhoInterleavesLearnsItsPlaceAndWhatIsMeasuredCorrectsTheM
   EXPECT_EQ(controller_->digest(), digest);
   submit({0.1, 0.3, 0.1});
   EXPECT_EQ(*stages(3), corrected);
+  v1::ClientRequest update;
+  update.mutable_update()->set_job(4);
+  update.mutable_update()->add_fields("priority");
+  update.mutable_update()->mutable_values()->mutable_launch()->set_priority(3);
+  EXPECT_EQ(ErrorOf(update), "");
+  EXPECT_EQ(*stages(3), corrected) << "an update takes back nothing that has been measured";
+  Open();
+  EXPECT_EQ(*stages(3), corrected);
 }
 
 TEST_F(SharedGpusTest, AStrangerWaitsUntilTheWholeGroupHasGone) {
