@@ -25,6 +25,9 @@ std::shared_ptr<const JobTraits> Avoiding(const JobSpec& spec, const std::vector
 }  // namespace
 
 void Engine::Take(const model::Event& event) {
+  if (!event.others.empty()) {
+    return model::ForEachJob(event, [this](const model::Event& one) { Take(one); });
+  }
   ++events_;
   switch (event.kind) {
     case model::EventKind::kSubmit:
@@ -242,7 +245,8 @@ void Engine::TakeResize(const model::Event& event) {
     TakeGpus(event.job, false);
     ++job.resizes;
   }
-  jobs_.Respecify(event.job, spec);
+  // As submissions are: what has been measured goes before what is stated.
+  jobs_.Respecify(event.job, resized || measured_ == nullptr ? spec : measured_->Corrected(spec));
   ledger_.Learn(job);
   charges_.Price(job);
   if (!resized) {

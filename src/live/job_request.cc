@@ -580,4 +580,24 @@ void SetInRequest(std::string_view path, const RequestValue& value, v1::JobReque
   }
 }
 
+const v1::Changed* ChangedOf(const v1::ClientReply& reply) {
+  const auto of = [](const auto& part) -> const v1::Changed* {
+    return part.has_changed() ? &part.changed() : nullptr;
+  };
+  switch (reply.kind_case()) {
+    case v1::ClientReply::kCancel:
+      return of(reply.cancel());
+    case v1::ClientReply::kHold:
+      return of(reply.hold());
+    case v1::ClientReply::kRequeue:
+      return of(reply.requeue());
+    case v1::ClientReply::kUpdate:
+      return of(reply.update());
+    case v1::ClientReply::kSignal:
+      return of(reply.signal());
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace trainyard::live

@@ -34,6 +34,9 @@ namespace trainyard::live {
 [[nodiscard]] inline bool Names(const v1::UpdateRequest& update, std::string_view field) {
   return std::find(update.fields().begin(), update.fields().end(), field) != update.fields().end();
 }
+// What a call has made of a selection; null: the answer is another one.
+[[nodiscard]] const v1::Changed* ChangedOf(const v1::ClientReply& reply);
+
 [[nodiscard]] inline bool HasEnded(v1::JobState state) { return state >= v1::COMPLETED; }
 
 [[nodiscard]] DataSet DataOf(const v1::DataSet& data);

@@ -172,6 +172,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id, Reasons& reasons) const {
   status.mutable_request()->mutable_launch()->clear_command();
   status.mutable_request()->mutable_launch()->clear_environment();
   status.mutable_request()->mutable_launch()->clear_client_token();
+  status.mutable_request()->clear_submitted_as();
   status.set_state(StateOf(id));
   status.set_attempt(state_.attempts[id].last);
   PutGrants(record, id, status);
@@ -204,8 +205,11 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id, Reasons& reasons) const {
   return status;
 }
 
-void LiveStatuses::PutHistory(JobId job, v1::JobStatus& status) const {
+void LiveStatuses::PutHistory(JobId job, TimePoint from, v1::JobStatus& status) const {
   for (const JobEvent& known : state_.history.Of(job)) {
+    if (known.at < from) {
+      continue;
+    }
     v1::JobEvent& event = *status.add_history();
     event.set_time(state_.options.UnixSeconds(known.at));
     event.set_what(known.what);
@@ -215,7 +219,8 @@ void LiveStatuses::PutHistory(JobId job, v1::JobStatus& status) const {
   }
 }
 
-bool LiveStatuses::IsMeant(JobId id, const v1::JobsRequest& request) const {
+template <typename Filter>
+bool LiveStatuses::Fits(JobId id, const Filter& request) const {
   const LiveJob& job = state_.jobs[id];
   const auto fits = [](const auto& patterns, const std::string& text) {
     return patterns.empty() ||
@@ -223,12 +228,29 @@ bool LiveStatuses::IsMeant(JobId id, const v1::JobsRequest& request) const {
              return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
            });
   };
-  return (!request.live_only() || !job.ending) &&
-         (request.array_job() == 0 || (job.array && NumberOf(*job.array) == request.array_job())) &&
-         fits(request.names(), job.request->name()) && fits(request.users(), job.request->user()) &&
+  return fits(request.names(), job.request->name()) && fits(request.users(), job.request->user()) &&
          fits(request.queues(), job.request->queue()) &&
          (request.states().empty() || std::find(request.states().begin(), request.states().end(),
                                                 StateOf(id)) != request.states().end());
+}
+
+bool LiveStatuses::IsMeant(JobId id, const v1::JobsRequest& request) const {
+  const LiveJob& job = state_.jobs[id];
+  return (!request.live_only() || !job.ending) &&
+         (request.array_job() == 0 || (job.array && NumberOf(*job.array) == request.array_job())) &&
+         Fits(id, request);
+}
+
+bool LiveStatuses::IsMeant(JobId id, const v1::Selection& selection) const {
+  return !state_.jobs[id].ending && Fits(id, selection);
+}
+
+bool LiveStatuses::IsHeld(JobId job) const { return engine_.IsHeld(job); }
+
+v1::JobStatus LiveStatuses::ChangedStatusOf(JobId job) const {
+  v1::JobStatus status = BriefStatusOf(job);
+  PutHistory(job, state_.now, status);
+  return status;
 }
 
 bool LiveStatuses::MaySee(const v1::ClientRequest& from, JobId job) const {
@@ -249,7 +271,7 @@ v1::ClientReply LiveStatuses::AnswerTo(const v1::ClientRequest& from) const {
     v1::JobStatus& job = *jobs.add_jobs();
     job = StatusOf(JobAt(number - 1), reasons);
     if (request.history()) {
-      PutHistory(JobAt(number - 1), job);
+      PutHistory(JobAt(number - 1), TimePoint{}, job);
     }
     const v1::JobRequest& asked = *state_.jobs[JobAt(number - 1)].request;
     if (MayTouch(from, asked, Touch::kRead)) {  // there may be secrets in it

@@ -33,10 +33,16 @@ class LiveStatuses {
   // As its owner may see it; the brief one costs no look at other jobs (Reasons::Depth).
   [[nodiscard]] v1::JobStatus StatusOf(JobId job) const;
   [[nodiscard]] v1::JobStatus BriefStatusOf(JobId job) const;
+  // The brief one, with what has been changed of the job at this time.
+  [[nodiscard]] v1::JobStatus ChangedStatusOf(JobId job) const;
   // Why the job is in that state, in brief, for its owner; empty: there is nothing to say.
   [[nodiscard]] std::string ReasonOf(JobId job, v1::JobState state) const;
   // Whether its own terms or its user keep the job from being judged.
   [[nodiscard]] bool IsDeferred(JobId job) const;
+  // By a user.
+  [[nodiscard]] bool IsHeld(JobId job) const;
+  // Whether it has not ended and the lists of the selection fit.
+  [[nodiscard]] bool IsMeant(JobId job, const v1::Selection& selection) const;
   // Whether the caller may know of the job.
   [[nodiscard]] bool MaySee(const v1::ClientRequest& from, JobId job) const;
   // By NodeId, with the jobs that the caller may see.
@@ -50,9 +56,12 @@ class LiveStatuses {
  private:
   [[nodiscard]] v1::JobStatus StatusOf(JobId job, Reasons& reasons) const;
   [[nodiscard]] bool IsMeant(JobId job, const v1::JobsRequest& request) const;
+  template <typename Filter>
+  [[nodiscard]] bool Fits(JobId job, const Filter& request) const;
   [[nodiscard]] Duration RealTime(Duration of_the_engine) const;
   [[nodiscard]] std::optional<int> ExitCodeOf(JobId job) const;
-  void PutHistory(JobId job, v1::JobStatus& status) const;
+  // The events of that time and later.
+  void PutHistory(JobId job, TimePoint from, v1::JobStatus& status) const;
   void PutTimes(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutGrants(const model::JobRecord& record, JobId job, v1::JobStatus& status) const;
   void PutProgress(JobId job, v1::JobStatus& status) const;

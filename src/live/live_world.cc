@@ -61,7 +61,9 @@ void LiveWorld::OnCall(std::uint64_t call, v1::ClientRequest request) {
   inbox_.push_back({.kind = Input::Kind::kCall, .number = call, .request = std::move(request)});
 }
 
-void LiveWorld::OnCallGone(std::uint64_t call) { calls_.Drop(call); }
+void LiveWorld::OnCallGone(std::uint64_t call) {
+  inbox_.push_back({.kind = Input::Kind::kCallGone, .number = call});  // behind the call itself
+}
 
 void LiveWorld::OnAgent(std::uint64_t connection, v1::AgentMessage message) {
   inbox_.push_back(
@@ -114,6 +116,8 @@ void LiveWorld::Take(Input& input) {
   switch (input.kind) {
     case Input::Kind::kCall:
       return calls_.Take(input.number, input.request);
+    case Input::Kind::kCallGone:
+      return calls_.Drop(input.number);
     case Input::Kind::kAgent:
       return TakeAgent(input.number, input.message);
     case Input::Kind::kAgentGone:
@@ -157,9 +161,14 @@ void LiveWorld::Add(model::Event event) {
 }
 
 void LiveWorld::Note(const model::Event& event) {
+  model::ForEachJob(event, [this](const model::Event& one) { NoteOne(one); });
+}
+
+void LiveWorld::NoteOne(const model::Event& event) {
   fresh_ = false;
   notices_.Note(event);
   state_.history.Note(event, state_.jobs, state_.cluster);
+  state_.changes.Note(event);
   if (SpeaksOfNode(event.kind)) {
     state_.leases.Note(event);
   } else if (SpeaksOfJob(event.kind)) {
@@ -173,6 +182,7 @@ void LiveWorld::Note(const model::Event& event) {
     case model::EventKind::kFailed:
     case model::EventKind::kCancel:
       state_.metrics.Drop(event.job);
+      state_.changes.Drop(event.job);
       meter_.Drop(event.job);
       return calls_.AnswerVerdict(event.job);  // there will be no other
     case model::EventKind::kReported:
@@ -180,8 +190,7 @@ void LiveWorld::Note(const model::Event& event) {
     case model::EventKind::kNodeDown:
       return Fence(event.node);
     case model::EventKind::kNoted:
-      state_.jobs.Note(event);
-      return state_.changes.Note(event);
+      return state_.jobs.Note(event);
     default:
       return;
   }
@@ -205,17 +214,13 @@ void LiveWorld::TellMetrics(JobId job) {
 }
 
 void LiveWorld::SortFacts() {
-  // A job that is submitted held is there before it is held.
-  const auto place = [known = calls_.known_jobs()](const model::Event& event) {
-    const bool is_new = event.kind == model::EventKind::kHeld && Index(event.job) >= known;
-    return model::TakingOrder(is_new ? model::EventKind::kSubmit : event.kind);
+  const auto place = [](const model::Event& event) {
+    const bool by_job = !model::MayBeOfSeveral(event.kind);
+    return std::pair(model::TakingOrder(event.kind), by_job ? event.job : JobId{});
   };
-  std::stable_sort(batch_.events.begin(), batch_.events.end(),
-                   [&place](const model::Event& a, const model::Event& b) {
-                     const int x = place(a);
-                     const int y = place(b);
-                     return x != y ? x < y : a.job < b.job;
-                   });
+  std::stable_sort(
+      batch_.events.begin(), batch_.events.end(),
+      [&place](const model::Event& a, const model::Event& b) { return place(a) < place(b); });
 }
 
 // Adds what follows from the facts, as facts, in the order in which a replay will see them.
@@ -276,6 +281,7 @@ void LiveWorld::Note(const model::Action& action) {
 // The job has ended. The engine may have found the end itself.
 void LiveWorld::End(JobId job) {
   state_.failures.Forget(job);
+  state_.changes.Drop(job);
   if (!state_.jobs[job].ending) {
     state_.jobs.End(job, state_.now);
     state_.metrics.Drop(job);
@@ -423,7 +429,7 @@ void LiveWorld::Stall(const std::string& why) {
                         "); it takes nothing and starts nothing until it can");
       continue;
     }
-    if (input.kind == Input::Kind::kCall) {
+    if (input.kind == Input::Kind::kCall || input.kind == Input::Kind::kCallGone) {
       Take(input);
       continue;
     }
@@ -484,7 +490,8 @@ Status LiveWorld::Restore(const model::Batch& batch) {
     if (is_missing(event.node) ||
         std::any_of(event.barred.begin(), event.barred.end(), is_missing) ||
         (submit && Index(event.job) != state_.jobs.size()) ||
-        (!submit && SpeaksOfJob(event.kind) && !state_.jobs.has(event.job))) {
+        (!submit && SpeaksOfJob(event.kind) && !state_.jobs.has(event.job)) ||
+        (!event.others.empty() && !state_.jobs.has(event.others.back()))) {
       return BadInput("the journal speaks of job " + std::to_string(NumberOf(event.job)) +
                       " and node " + std::to_string(Index(event.node)) +
                       ", which are not there; expected the cluster and journal of this controller");

@@ -88,7 +88,10 @@ class LiveWorld final : public engine::World {
   void Serialize(StateStream& state);
   void SerializeChanges(StateStream& state) { state(state_.changes); }
   // What snapshots have since format 9.
-  void SerializeHistory(StateStream& state) { state(state_.history, notices_); }
+  void SerializeHistory(StateStream& state) {
+    state(state_.history, notices_);
+    state_.changes.SerializeHolders(state);
+  }
   // What snapshots before format 8 have besides.
   void SerializeFormer(StateStream& state) { state(state_.former_stages); }
   // Whether what SerializeJob writes stays as it is for ever.
@@ -111,7 +114,7 @@ class LiveWorld final : public engine::World {
 
  private:
   struct Input {
-    enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone, kNoMoreSubmits } kind{};
+    enum class Kind : std::uint8_t { kCall, kCallGone, kAgent, kAgentGone, kNoMoreSubmits } kind{};
     std::uint64_t number = 0;
     v1::ClientRequest request;
     v1::AgentMessage message;
@@ -144,6 +147,7 @@ class LiveWorld final : public engine::World {
   // Facts, found now or read from the journal.
   void Add(model::Event event);
   void Note(const model::Event& event);
+  void NoteOne(const model::Event& event);
   void Fence(NodeId node);
   void TellMetrics(JobId job);
   void SortFacts();

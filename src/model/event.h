@@ -42,8 +42,14 @@ enum class EventKind : std::uint8_t {
 };
 inline constexpr EventKind kLastEventKind = EventKind::kOverrun;
 
+// Whether the fact may be one about several jobs, Event::others.
+[[nodiscard]] constexpr bool MayBeOfSeveral(EventKind kind) {
+  return kind == EventKind::kCancel || kind == EventKind::kHeld || kind == EventKind::kRequeued;
+}
+
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
-// of whether a node may be used, they stay as they have come.
+// of whether a node may be used, they stay as they have come; so do those that may be of several
+// jobs.
 [[nodiscard]] constexpr int TakingOrder(EventKind kind) {
   switch (kind) {
     case EventKind::kNoted:
@@ -68,8 +74,6 @@ inline constexpr EventKind kLastEventKind = EventKind::kOverrun;
     case EventKind::kDataKept:
       return 6;
     case EventKind::kBarred:
-    case EventKind::kHeld:
-    case EventKind::kRequeued:
       return 7;
     case EventKind::kCancel:
       return 8;
@@ -79,10 +83,13 @@ inline constexpr EventKind kLastEventKind = EventKind::kOverrun;
     case EventKind::kSubmit:
     case EventKind::kSubmitArray:
       return 10;
-    case EventKind::kNoMoreSubmits:
+    case EventKind::kHeld:  // of what is submitted held, too
+    case EventKind::kRequeued:
       return 11;
+    case EventKind::kNoMoreSubmits:
+      return 12;
   }
-  return 12;
+  return 13;
 }
 
 // The copies of data sets on a node, and how it gets others.
@@ -97,7 +104,9 @@ struct NodeData {
 struct Event {
   EventKind kind{};
   TimePoint at{};
-  JobId job{};    // all kinds but those about nodes
+  JobId job{};  // all kinds but those about nodes
+  // Further jobs of which it says the same, ascending, behind `job`; see MayBeOfSeveral.
+  std::vector<JobId> others{};
   NodeId node{};  // the kinds about nodes
   // kSubmit, kSubmitArray, kUpdated. Shared with the trace that it came from, so that a million
   // rows are stored once.
@@ -114,6 +123,21 @@ struct Event {
   std::string note{};  // kNoted: bytes of the live world's own; kMeasured: GPU type
   std::shared_ptr<const NodeData> data{};  // kDataKept
 };
+
+// The fact of each of its jobs alone.
+template <typename Visit>
+void ForEachJob(const Event& event, Visit visit) {
+  if (event.others.empty()) {
+    return visit(event);
+  }
+  Event one = event;
+  one.others.clear();
+  visit(one);
+  for (const JobId job : event.others) {
+    one.job = job;
+    visit(one);
+  }
+}
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.
 struct Batch {

@@ -18,7 +18,6 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_run.h"
-#include "cli/live/each_item.h"
 #include "cli/live/job_changes.h"
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
@@ -575,23 +574,20 @@ struct DrainOptions : ClusterOptions {
 };
 
 Status Drain(const DrainOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  return ForEach(
-      *client, options.json, options.nodes,
-      [&](const std::string& node) {
-        v1::ClientRequest request;
-        request.mutable_drain()->set_node(node);
-        request.mutable_drain()->set_drain(options.drain);
-        request.mutable_drain()->set_reason(options.reason);
-        return request;
-      },
-      [&](const v1::ClientReply& reply) {
-        const v1::NodeStatus& status = reply.drain().status();
-        if (!options.json) {
-          fmt::print("node {} is {}\n", Printable(status.node()), NodeState(status));
-        }
-        return status;
-      });
+  v1::ClientRequest request;
+  v1::DrainRequest& drain = *request.mutable_drain();
+  drain.mutable_nodes()->Assign(options.nodes.begin(), options.nodes.end());
+  drain.set_drain(options.drain);
+  drain.set_reason(options.reason);
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  const v1::DrainReply& drained = reply.drain();
+  if (options.json) {
+    PrintJsonList(std::vector<v1::NodeStatus>(drained.nodes().begin(), drained.nodes().end()));
+  }
+  for (int i = 0; i < drained.nodes_size() && !options.json; ++i) {
+    fmt::print("node {} is {}\n", Printable(drained.nodes(i).node()), NodeState(drained.nodes(i)));
+  }
+  return TellLeftOut(drained.left_out());
 }
 
 void AddDrain(CLI::App& app, Command& chosen, bool drain) {

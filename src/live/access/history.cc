@@ -122,6 +122,9 @@ void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluste
     case model::EventKind::kUpdated:
       return NoteUpdate(event, jobs);
     case model::EventKind::kResize:
+      if (jobs[job].request->gpus() == event.gpus) {
+        return;  // its update has said so
+      }
       return Put(job, {.at = event.at,
                        .what = "resized",
                        .by = TakeAuthor(job, event.at, "resized"),
@@ -163,11 +166,13 @@ void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluste
 void History::NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster) {
   if (const std::optional<ChangeNote> note = ChangeNote::From(event)) {
     const std::size_t by = note->text.find(kBy);
-    if (!note->of_node && jobs.has(note->job)) {
-      Put(note->job, {.at = event.at,
-                      .what = note->text.substr(0, by),
-                      .by = by == std::string::npos ? "" : note->text.substr(by + kBy.size())});
-    }
+    note->ForEachJob([&](JobId job) {
+      if (jobs.has(job)) {
+        Put(job, {.at = event.at,
+                  .what = note->text.substr(0, by),
+                  .by = by == std::string::npos ? "" : note->text.substr(by + kBy.size())});
+      }
+    });
     return;
   }
   const std::optional<FailureNote> note = FailureNote::From(event);

@@ -148,8 +148,8 @@ std::optional<std::size_t> Reasons::PlaceOf(JobId job) {
 std::string Reasons::WhyDeferred(JobId id) const {
   const std::optional<engine::Deferral> deferral = engine_.WhyDeferred(id);
   if (engine_.IsHeld(id)) {
-    const std::string changed = state_.changes.Of(id);
-    return (changed.starts_with("held by ") ? changed : "held by its user") +
+    const std::string holder = state_.changes.HolderOf(id);
+    return "held by " + (holder.empty() ? "its user" : holder) +
            "; 'trainyard release " + state_.jobs.TextOf(id) + "' lets it go on";
   }
   if (!deferral) {

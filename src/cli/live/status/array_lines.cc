@@ -21,26 +21,6 @@ bool HasGpus(const v1::JobStatus& job) {
          job.grants_size() > 0;
 }
 
-// "3-7,9,12-199"
-std::string RangesText(const std::vector<std::int64_t>& indices) {
-  constexpr std::size_t kLongest = 40;
-  std::string text;
-  for (std::size_t i = 0; i < indices.size();) {
-    std::size_t last = i;
-    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) {
-      ++last;
-    }
-    if (text.size() > kLongest) {
-      return fmt::format("{},... {} in all", text, indices.size());
-    }
-    text += text.empty() ? "" : ",";
-    text +=
-        last == i ? fmt::format("{}", indices[i]) : fmt::format("{}-{}", indices[i], indices[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 }  // namespace
 
 std::vector<JobLine> LinesOf(const std::vector<const v1::JobStatus*>& jobs) {
@@ -76,7 +56,7 @@ std::string TextOf(const JobLine& line) {
     at_once =
         array.ok() && array.value().at_once > 0 ? fmt::format("%{}", array.value().at_once) : "";
   }
-  return fmt::format("{}_[{}{}]", line.job->array_job(), RangesText(line.tasks), at_once);
+  return fmt::format("{}_[{}{}]", line.job->array_job(), model::RangesText(line.tasks), at_once);
 }
 
 }  // namespace trainyard::cli
