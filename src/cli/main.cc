@@ -10,12 +10,14 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/live/config_file.h"
+#include "cli/live/config/config_file.h"
 #include "cli/plugins.h"
 #include "supervisor/launch/launch_steps.h"
 #include "trainyard/version.h"
@@ -164,28 +166,51 @@ bool IsExplained(const CLI::App& app, std::string_view word, bool lacks_command)
   return (may_lack_mark && LacksTheMark(command, extras)) || IsUnknownOption(app);
 }
 
+// All options and commands, and what a command line chooses of them.
+struct Program {
+  Program() {
+    app.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
+    app.require_subcommand(1);
+    app.fallthrough();  // --plugin may also follow the command
+    app.add_option(
+           "--plugin", plugins,
+           "shared object with policies, placements or other components, once for each file; also "
+           "TRAINYARD_PLUGINS, separated by ':'")
+        ->expected(1)
+        ->take_all();
+    app.set_config("--config", "", "TOML file with options: a table for each command");
+    app.config_formatter(std::make_shared<ConfigFile>(app));
+    AddAllCommands(app, chosen);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  CLI::App app{"Trainyard: scheduling of deep-learning training on GPU clusters", "trainyard"};
+  std::vector<std::string> plugins;
+  Command chosen{.run = nullptr, .command_line = "trainyard"};
+};
+
+Result<std::shared_ptr<const Command>> ReadAgain(const std::vector<std::string>& arguments) {
+  const auto program = std::make_shared<Program>();
+  std::vector<std::string> last_first(arguments.rbegin(), arguments.rend());
+  try {
+    program->app.parse(last_first);
+  } catch (const CLI::ParseError& error) {
+    return BadInput(error.what());
+  }
+  return std::shared_ptr<const Command>(program, &program->chosen);
+}
+
 int Main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "launch") {  // by mpirun and supervisors only
     return supervisor::RunLaunchStep(std::vector<std::string>(argv + 2, argv + argc));
   }
-  CLI::App app{"Trainyard: scheduling of deep-learning training on GPU clusters", "trainyard"};
-  app.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
-  app.require_subcommand(1);
-  app.fallthrough();  // --plugin may also follow the command
-  std::vector<std::string> plugins;
-  app.add_option(
-         "--plugin", plugins,
-         "shared object with policies, placements or other components, once for each file; also "
-         "TRAINYARD_PLUGINS, separated by ':'")
-      ->expected(1)
-      ->take_all();
-  app.set_config("--config", "", "TOML file with options: a table for each command");
-  app.config_formatter(std::make_shared<ConfigFile>(app));
-  Command chosen{.run = nullptr, .command_line = "trainyard"};
+  Program program;
+  CLI::App& app = program.app;
+  Command& chosen = program.chosen;
   for (int i = 1; i < argc; ++i) {
     chosen.command_line += std::string(" ") + argv[i];
   }
-  AddAllCommands(app, chosen);
   const std::span<char*> words = CommandWords(argc, argv);
   if (IsUnknownCommand(app, words)) {
     return kWrongUsage;
@@ -198,6 +223,9 @@ int Main(int argc, char** argv) {
     chosen.rest.assign(std::min(mark + 1, argv + argc), argv + argc);
     argc = static_cast<int>(mark - argv);
   }
+  chosen.read_again = [arguments = std::vector<std::string>(argv + 1, argv + argc)] {
+    return ReadAgain(arguments);
+  };
   try {
     app.parse(argc, argv);
   } catch (const CLI::ConfigError& error) {
@@ -214,7 +242,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kSuccess : kWrongUsage;
   }
   const Status status = [&]() -> Status {
-    ASSIGN_OR_RETURN(chosen.plugins, LoadPlugins(plugins));
+    ASSIGN_OR_RETURN(chosen.plugins, LoadPlugins(program.plugins));
     return chosen.run();
   }();
   if (!status.ok()) {

@@ -16,6 +16,7 @@
 #include "daemon/credentials.h"
 #include "daemon/notices/outbox.h"
 #include "daemon/periodic.h"
+#include "daemon/reloads.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
@@ -284,15 +285,20 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
                                     .admins = options.admins,
                                     .nodes = std::move(nodes),
                                     .munge = options.munge,
-                                    .certificate_life = options.certificate_life});
+                                    .certificate_life = options.certificate_life,
+                                    .now = {},
+                                    .log = options.log});
+}
+
+rpc::Rate UserCallsOf(const ControllerOptions& options) {
+  constexpr double kBurst = 10;  // seconds' worth of calls
+  return {.per_s = options.user_calls, .burst = std::max(1.0, kBurst * options.user_calls)};
 }
 
 rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
                                    identity::Authority& authority) {
-  constexpr double kBurst = 10;  // seconds' worth of calls
   return {.listen = options.listen,
-          .user_calls = {.per_s = options.user_calls,
-                         .burst = std::max(1.0, kBurst * options.user_calls)},
+          .user_calls = UserCallsOf(options),
           .authority = &authority,
           .tls = options.tls,
           .log = options.log};
@@ -407,6 +413,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   with.live.attach_credential = sign.attach;
   ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Outbox>> outboxes, OpenOutboxes(options));
   with.live.takes_notices = !outboxes.empty();
+  with.live.log = options.log;
   with.live.notice = [&outboxes](const live::Notice& notice) {
     for (const std::unique_ptr<Outbox>& outbox : outboxes) {
       outbox->Put(notice);
@@ -434,7 +441,18 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
   on_ready(server->port());
+  const auto take = [&](const ControllerOptions& now) {
+    authority->SetAccess(now.all_users, now.operators, now.admins);
+    server->Reload(UserCallsOf(now));
+    WarnOfUsers(now);
+  };
+  if (options.reloads != nullptr) {
+    options.reloads->Serve(take);
+  }
   Status status = Serve(options, *controller.value(), clock, mailbox);
+  if (options.reloads != nullptr) {
+    options.reloads->Serve({});
+  }
   transport.Serve(nullptr);
   return status;
 }

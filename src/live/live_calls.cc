@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "live/access/ignored.h"
 #include "model/conditions.h"
 #include "profile/execution_model.h"
@@ -450,7 +451,7 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
     NoteChange(from, request.drain() ? "drained" : "undrained",
                {.of_node = true,
                 .node = *id,
-                .text = " at " + TimeText(state_.options.UnixSeconds(state_.now)) +
+                .text = " at " + base::UtcText(state_.options.UnixSeconds(state_.now)) +
                         (request.reason().empty() ? "" : ": " + request.reason())});
     add_({.kind = kind, .at = state_.now, .node = *id});
     if (!request.drain() && node.connection && !node.available) {

@@ -45,6 +45,7 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::
       state_(std::move(options), cluster),
       statuses_(state_, engine_),
       notices_(state_, statuses_),
+      change_log_(state_),
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
       judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
@@ -149,6 +150,7 @@ void LiveWorld::ExpireLeases() {
 
 void LiveWorld::Add(model::Event event) {
   Note(event);
+  change_log_.Note(event);
   batch_.events.push_back(std::move(event));
 }
 
@@ -390,6 +392,7 @@ Status LiveWorld::Perform(TimePoint now, std::span<const model::Action> actions)
     Note(action);
   }
   notices_.Tell();
+  change_log_.Tell();
   Answer();
   return {};
 }
@@ -401,6 +404,7 @@ void LiveWorld::Release() {
     Note(action);
   }
   notices_.Tell();
+  change_log_.Tell();
   state_.now = now;
   calls_.GiveBack(std::move(withheld->answers));
   Answer();

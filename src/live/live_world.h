@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "engine/world.h"
+#include "live/access/change_log.h"
 #include "live/failures/failure_judge.h"
 #include "live/live_calls.h"
 #include "live/live_state.h"
@@ -162,6 +163,7 @@ class LiveWorld final : public engine::World {
   LiveState state_;
   LiveStatuses statuses_;
   Notices notices_;
+  ChangeLog change_log_;
   Orders orders_;
   LiveCalls calls_;
   FailureJudge judge_;

@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "base/check.h"
-#include "cli/live/config_file.h"
+#include "cli/live/config/config_file.h"
 #include "cli/live/job_file.h"
 #include "identity/keys.h"
 #include "identity/token.h"

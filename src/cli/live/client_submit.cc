@@ -112,7 +112,11 @@ Result<v1::JobRequest> RequestedJob(const JobOptionValues& options,
     RETURN_IF_ERROR(ReadJobFile(options.file, job));
   }
   RETURN_IF_ERROR(CompleteJob(options, words, job));
-  job.mutable_launch()->set_input(options.input);
+  if (!job.array().empty() && options.input == v1::LaunchSpec::TERMINAL) {
+    return InvalidArgument("--pty shows one job, and --array makes several; expected one of both");
+  }
+  // One input cannot be given to several.
+  job.mutable_launch()->set_input(job.array().empty() ? options.input : v1::LaunchSpec::NOTHING);
   return job;
 }
 

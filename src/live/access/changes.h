@@ -14,9 +14,6 @@
 
 namespace trainyard::live {
 
-// A time for people: "2026-11-25 09:00:03 UTC".
-[[nodiscard]] std::string TimeText(double unix_seconds);
-
 // "cancelled by ann (uid 1001, user)", as a fact.
 struct ChangeNote {
   // Other notes of the journal begin with a smaller number (FailureNote::Kind).
