@@ -344,12 +344,41 @@ Periodic Renewing(const ControllerOptions& options, identity::Authority& authori
   });
 }
 
+// Kept in the store: when there was a controller last. Copies of the state have it, too.
+class Presence {
+ public:
+  // `lease`: shorter outages need not be known.
+  Presence(store::Store& store, Duration lease) : store_(store), pause_(lease / 3) {}
+
+  // In seconds since 1970; none: no controller has told.
+  [[nodiscard]] std::optional<double> Last() const {
+    const Result<std::string> kept = store_.Setting(kName);
+    return kept.ok() ? base::ToNumber(kept.value()) : std::nullopt;
+  }
+  // Whenever there is something to do, and at the latest when it is due. A disk that is full costs
+  // jobs a restart if the controller dies meanwhile, too, and nothing else.
+  void Note() {
+    if (const auto now = std::chrono::steady_clock::now(); now >= due_) {
+      (void)store_.SetSetting(kName, fmt::format("{:.3f}", LiveClock::UnixNow()));
+      due_ = now + pause_;
+    }
+  }
+  [[nodiscard]] std::chrono::steady_clock::time_point due() const { return due_; }
+
+ private:
+  static constexpr std::string_view kName = "present";
+  store::Store& store_;
+  const Duration pause_;
+  std::chrono::steady_clock::time_point due_{};
+};
+
 // The one loop of a controller: whatever has come in since, one step, and so on.
 Status Serve(const ControllerOptions& options, live::Controller& controller, const LiveClock& clock,
-             Mailbox& mailbox) {
+             Presence& presence, Mailbox& mailbox) {
   std::string snapshot_error;
   std::string journal_error;
   while (!mailbox.closed()) {
+    presence.Note();
     RETURN_IF_ERROR(controller.Step(clock.Now()));
     if (controller.snapshot_error() != snapshot_error) {
       snapshot_error = controller.snapshot_error();
@@ -363,9 +392,9 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
                        : "the journal cannot be written: " + journal_error +
                              "; nothing is taken or started until it can, what runs runs on");
     }
-    std::optional<std::chrono::steady_clock::time_point> until;
+    std::chrono::steady_clock::time_point until = presence.due();
     if (const std::optional<TimePoint> wake = controller.next_wakeup()) {
-      until = clock.RealTime(*wake);
+      until = std::min(until, clock.RealTime(*wake));
     }
     for (const Mailbox::Task& task : mailbox.Take(until)) {
       task();
@@ -407,11 +436,16 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const LiveClock clock(unix_zero, options.time_scale);
   Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
+  Presence presence(store, options.lease);
+  const std::optional<double> present = presence.Last();
   live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
   ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Outbox>> outboxes, OpenOutboxes(options));
+  if (present) {
+    with.absent_since = AtSeconds((*present - unix_zero) * options.time_scale);
+  }
   with.live.takes_notices = !outboxes.empty();
   with.live.log = options.log;
   with.live.notice = [&outboxes](const live::Notice& notice) {
@@ -449,7 +483,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   if (options.reloads != nullptr) {
     options.reloads->Serve(take);
   }
-  Status status = Serve(options, *controller.value(), clock, mailbox);
+  Status status = Serve(options, *controller.value(), clock, presence, mailbox);
   if (options.reloads != nullptr) {
     options.reloads->Serve({});
   }

@@ -107,6 +107,24 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   return !batch_.events.empty();
 }
 
+bool LiveWorld::AbsorbOutage() {
+  batch_ = {};
+  calls_.Begin();
+  judge_.Begin();
+  if (state_.attempts.present().empty()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+    const NodeId node = NodeAt(i);
+    if (state_.leases[node].available && !state_.leases[node].drained) {
+      Add({.kind = model::EventKind::kNodeDrained, .at = state_.now, .node = node});
+      Add({.kind = model::EventKind::kNodeUndrained, .at = state_.now, .node = node});
+    }
+  }
+  Conclude();
+  return !batch_.events.empty();
+}
+
 void LiveWorld::Take(Input& input) {
   switch (input.kind) {
     case Input::Kind::kCall:

@@ -69,6 +69,9 @@ class LiveWorld final : public engine::World {
   // facts that the engine has foreseen.
   [[nodiscard]] bool Absorb(std::vector<model::Event> ends = {});
   void Answer();
+  // The same of an outage in which no lease was renewed: all that runs has lost its GPUs. Nodes
+  // get jobs again when their agents are back, and none starts before its last attempt has gone.
+  [[nodiscard]] bool AbsorbOutage();
 
   // The facts that Absorb has found; never done. REQUIRES: there are some, or `wake_at` has come.
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
