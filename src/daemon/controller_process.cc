@@ -273,6 +273,10 @@ Result<std::vector<std::unique_ptr<Outbox>>> OpenOutboxes(const ControllerOption
   return all;
 }
 
+std::function<void(const std::string&)> ChangesOf(const ControllerOptions& options) {
+  return options.logs_changes ? options.log : std::function<void(const std::string&)>();
+}
+
 Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options,
                                                            const Cluster& cluster) {
   std::vector<std::string> nodes;
@@ -287,7 +291,7 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
                                     .munge = options.munge,
                                     .certificate_life = options.certificate_life,
                                     .now = {},
-                                    .log = options.log});
+                                    .log = ChangesOf(options)});
 }
 
 rpc::Rate UserCallsOf(const ControllerOptions& options) {
@@ -447,7 +451,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
     with.absent_since = AtSeconds((*present - unix_zero) * options.time_scale);
   }
   with.live.takes_notices = !outboxes.empty();
-  with.live.log = options.log;
+  with.live.log = ChangesOf(options);
   with.live.notice = [&outboxes](const live::Notice& notice) {
     for (const std::unique_ptr<Outbox>& outbox : outboxes) {
       outbox->Put(notice);

@@ -47,9 +47,10 @@ struct ControllerOptions {
   std::string notify_program{};
   std::string notify_url{};
   live::SnapshotRules snapshots{};  // the interval in real time
-  // Told, line by line, where the controller begins, what is wrong with snapshots, and who has
-  // changed what. May be empty.
+  // Told, line by line, where the controller begins, what is wrong with snapshots, whom it refuses
+  // and, with `logs_changes`, who has changed what. May be empty.
   std::function<void(const std::string&)> log{};
+  bool logs_changes = true;
   // Whence other options come while it runs; null: none do. Must outlive the controller.
   Reloads* reloads = nullptr;
 };

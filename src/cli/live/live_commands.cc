@@ -401,6 +401,7 @@ struct UpCommand {
 
 Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
+  command.options.logs_changes = false;  // its user makes them, often in the same terminal
   const std::string folder = command.options.state;
   if (command.options.cluster.empty()) {
     command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
