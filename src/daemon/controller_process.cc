@@ -348,16 +348,43 @@ Periodic Renewing(const ControllerOptions& options, identity::Authority& authori
   });
 }
 
+// Takes other options while it lives.
+class Reloading {
+ public:
+  Reloading(const ControllerOptions& options, identity::Authority& authority,
+            rpc::RpcServer& server)
+      : options_(options) {
+    if (options_.reloads != nullptr) {
+      options_.reloads->Serve([&](const ControllerOptions& now) {
+        authority.SetAccess(now.all_users, now.operators, now.admins);
+        server.Reload(UserCallsOf(now));
+        WarnOfUsers(now);
+      });
+    }
+  }
+  ~Reloading() {
+    if (options_.reloads != nullptr) {
+      options_.reloads->Serve({});
+    }
+  }
+  Reloading(const Reloading&) = delete;
+  Reloading& operator=(const Reloading&) = delete;
+
+ private:
+  const ControllerOptions& options_;
+};
+
 // Kept in the store: when there was a controller last. Copies of the state have it, too.
 class Presence {
  public:
   // `lease`: shorter outages need not be known.
   Presence(store::Store& store, Duration lease) : store_(store), pause_(lease / 3) {}
 
-  // In seconds since 1970; none: no controller has told.
-  [[nodiscard]] std::optional<double> Last() const {
+  // In the engine's time; none: no controller has told.
+  [[nodiscard]] std::optional<TimePoint> Last(double unix_zero, double time_scale) const {
     const Result<std::string> kept = store_.Setting(kName);
-    return kept.ok() ? base::ToNumber(kept.value()) : std::nullopt;
+    const std::optional<double> at = kept.ok() ? base::ToNumber(kept.value()) : std::nullopt;
+    return at ? std::optional(AtSeconds((*at - unix_zero) * time_scale)) : std::nullopt;
   }
   // Whenever there is something to do, and at the latest when it is due. A disk that is full costs
   // jobs a restart if the controller dies meanwhile, too, and nothing else.
@@ -441,15 +468,12 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
   Presence presence(store, options.lease);
-  const std::optional<double> present = presence.Last();
   live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
+  with.absent_since = presence.Last(unix_zero, options.time_scale);
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
   ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Outbox>> outboxes, OpenOutboxes(options));
-  if (present) {
-    with.absent_since = AtSeconds((*present - unix_zero) * options.time_scale);
-  }
   with.live.takes_notices = !outboxes.empty();
   with.live.log = ChangesOf(options);
   with.live.notice = [&outboxes](const live::Notice& notice) {
@@ -479,17 +503,10 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
   on_ready(server->port());
-  const auto take = [&](const ControllerOptions& now) {
-    authority->SetAccess(now.all_users, now.operators, now.admins);
-    server->Reload(UserCallsOf(now));
-    WarnOfUsers(now);
-  };
-  if (options.reloads != nullptr) {
-    options.reloads->Serve(take);
-  }
-  Status status = Serve(options, *controller.value(), clock, presence, mailbox);
-  if (options.reloads != nullptr) {
-    options.reloads->Serve({});
+  Status status;
+  {
+    const Reloading reloading(options, *authority, *server);
+    status = Serve(options, *controller.value(), clock, presence, mailbox);
   }
   transport.Serve(nullptr);
   return status;

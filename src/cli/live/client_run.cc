@@ -352,7 +352,8 @@ Status ShowLog(const RunOptions& options, std::uint64_t number) {
 Status RunArray(const RunOptions& options, std::uint64_t array, const BlockedSignals& blocked,
                 rpc::ClusterClient& client, Command& chosen) {
   WaitOptions all;
-  static_cast<ClusterOptions&>(all) = options;
+  all.controller = options.controller;
+  all.json = options.json;
   all.selection.jobs = {std::to_string(array)};
   ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> tasks,
                    SelectJobs(client, all.selection, false));
