@@ -22,8 +22,9 @@ target_compile_options(trainyard_settings INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers>
   # GCC 12 sees impossible overlaps in std::string at -O3 (its bug 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>
-  # What every event of a simulation goes through.
-  $<$<AND:$<CONFIG:Release>,$<BOOL:$<TARGET_PROPERTY:TRAINYARD_HOT>>>:-O3>)
+  # What every event of a simulation goes through; what waits for people, disks and networks.
+  $<$<AND:$<CONFIG:Release>,$<BOOL:$<TARGET_PROPERTY:TRAINYARD_HOT>>>:-O3$<SEMICOLON>-U_GLIBCXX_ASSERTIONS>
+  $<$<AND:$<CONFIG:Release>,$<BOOL:$<TARGET_PROPERTY:TRAINYARD_COLD>>>:-Og>)
 target_include_directories(trainyard_settings INTERFACE ${PROJECT_SOURCE_DIR}/include)
 # Where files are compiled together (trainyard_compile_together) a local name may be another file's, and
 # types of unnamed namespaces look as if they were of a header; the other builds look.
@@ -96,7 +97,12 @@ function(trainyard_test_program target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "HOT" "" "")
   add_executable(${target} ${ARG_UNPARSED_ARGUMENTS})
   trainyard_compile_together(${target})
-  set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT})
+  # Optimising the calls of an optimised library takes longer than it saves.
+  if(TRAINYARD_SANITIZE)
+    set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT})
+  else()
+    set_target_properties(${target} PROPERTIES TRAINYARD_COLD ON)
+  endif()
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include/tests)
   target_link_libraries(${target} PRIVATE trainyard_settings GTest::gtest GTest::gtest_main)
 endfunction()
@@ -135,13 +141,13 @@ function(trainyard_test target)
   endforeach()
 endfunction()
 
-# trainyard_library(NAME [HOT] [EXCEPT SOURCE...] [SOURCES GENERATED...] [DEPENDS ...] [LIBRARIES ...])
+# trainyard_library(NAME [HOT|COLD] [EXCEPT SOURCE...] [SOURCES GENERATED...] [DEPENDS ...] [LIBRARIES ...])
 # The static library trainyard_NAME from the sources of the current folder and the folders in it, which
 # CMake finds. A folder sees only its own headers and those of DEPENDS, so that an include up the tree
 # does not compile. Files called *_test.cc become NAME_test, labelled fast. HOT: what takes the time of a
-# run is optimised harder, and in sanitizer builds at all.
+# run is optimised harder, without the checks of the standard library, and in sanitizer builds at all. COLD: is optimised less, to build sooner.
 function(trainyard_library name)
-  cmake_parse_arguments(ARG "HOT" "" "EXCEPT;SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;COLD" "" "EXCEPT;SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(target trainyard_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
   file(GLOB others RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */CMakeLists.txt)  # folders with a library of their own
@@ -153,7 +159,7 @@ function(trainyard_library name)
   list(FILTER tests INCLUDE REGEX "_test[.]cc$")
   list(REMOVE_ITEM sources ${tests} ${ARG_EXCEPT})
   add_library(${target} STATIC ${sources} ${ARG_SOURCES})
-  set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT})
+  set_target_properties(${target} PROPERTIES TRAINYARD_HOT ${ARG_HOT} TRAINYARD_COLD ${ARG_COLD})
   trainyard_compile_together(${target})
   # Headers are included as "folder/file.h": each folder is reached through a link of its own.
   set(view ${PROJECT_BINARY_DIR}/include/${name})
@@ -163,7 +169,7 @@ function(trainyard_library name)
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${folder} SYMBOLIC)
   target_include_directories(${target} PUBLIC ${view})
   target_link_libraries(${target} PUBLIC trainyard_settings ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
-  if(tests)
+  if(tests AND TRAINYARD_TESTS)
     trainyard_test_program(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${target} ${ARG_LIBRARIES})
     trainyard_test(${name}_test NAME ${name})

@@ -9,9 +9,10 @@ export LSAN_OPTIONS="suppressions=$here/lsan.supp"
 cd "$here/.."
 TRAINYARD_REFERENCE=$(realpath "${TRAINYARD_REFERENCE:-../shared}" 2>/dev/null || true)
 export TRAINYARD_REFERENCE
-scripts/build.sh asan fast_tests
+scripts/build.sh asan fast_tests trainyard-golden
 # The rules of the source tree are no code of the product.
-ctest --preset asan -L "^fast$" -E "^structure_test$"
+ctest --preset asan -L "^fast$" -E "^(structure_test|setup)$"
+ctest --preset asan -R "^golden/published$"
 scripts/build.sh tsan supervisor_test live_test daemon_test store_test
 for test in supervisor live daemon store; do
   build/tsan/src/$test/${test}_test --gtest_brief=1 --gtest_filter=-LiveReplayTest.*

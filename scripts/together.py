@@ -6,11 +6,12 @@ Most of what a compiler does for a file is reading headers. Prints a number for 
 order, separated by semicolons: files of one number define no name twice.
 """
 
+import math
 import re
 import sys
 from pathlib import Path
 
-MOST_TOGETHER = 16
+MOST_TOGETHER = 26  # more wait for one compiler while another processor idles
 ALONE = ""  # a name of a file that is not compiled with others
 SOURCE = Path(__file__).resolve().parent.parent
 # What a source file defines for itself, at the beginning of a line of an unnamed namespace. Two files
@@ -46,6 +47,8 @@ def types(room: Path) -> set[str]:
 def batches_of(files: list[Path]) -> list[list[Path]]:
     """The files in batches that probably compile as one file."""
     batches: list[tuple[list[Path], dict[str, str]]] = []
+    # Of one size, so that no batch is left for the end.
+    most = math.ceil(len(files) / math.ceil(len(files) / MOST_TOGETHER)) if files else 0
     known = {room: types(room) for room in {room_of(file) for file in files}}
     for file in files:
         names = names_of(file.read_text())
@@ -54,7 +57,7 @@ def batches_of(files: list[Path]) -> list[list[Path]]:
             continue
         for batch, taken in batches:
             both = names.keys() & taken.keys()
-            if (len(batch) < MOST_TOGETHER and ALONE not in taken
+            if (len(batch) < most and ALONE not in taken
                     and room_of(file) == room_of(batch[0])
                     and all(names[name] and names[name] == taken[name] for name in both)):
                 batch.append(file)

@@ -8,7 +8,7 @@
 namespace trainyard::cgroup {
 namespace {
 
-std::string TextOf(const std::string& path) {
+std::string FileText(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -56,12 +56,12 @@ Hierarchies Hierarchies::FromMounts(std::string_view mounts) {
     }
   }
   found.unified_controls = !found.unified.empty() && !found.v1.contains("memory") &&
-                           HasWord(TextOf(found.unified + "/cgroup.controllers"), "memory");
+                           HasWord(FileText(found.unified + "/cgroup.controllers"), "memory");
   return found;
 }
 
 Result<Hierarchies> Hierarchies::OfThisMachine() {
-  Hierarchies found = FromMounts(TextOf("/proc/self/mounts"));
+  Hierarchies found = FromMounts(FileText("/proc/self/mounts"));
   if (!found.MountOf("memory").has_value()) {
     return Failed(
         "no control groups that limit memory are mounted (/proc/self/mounts); expected the "

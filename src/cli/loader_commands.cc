@@ -2,7 +2,6 @@
 // trainyard loader: fit.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/output_paths.h"
+#include "io/json.h"
 #include "loader/fit.h"
 #include "results/write/output_file.h"
 

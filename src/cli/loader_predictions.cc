@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/numbers.h"
 #include "cli/reading.h"
+#include "io/json.h"
 #include "loader/division.h"
 #include "loader/loader_execution.h"
 #include "loader/loader_profiles.h"
@@ -25,9 +25,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Lines = std::vector<std::vector<std::string>>;
 
-std::string Text(double value) { return fmt::format("{:.5g}", value); }
+std::string PredictionText(double value) { return fmt::format("{:.5g}", value); }
 
-void PrintTable(const Lines& table, std::size_t to_the_left) {
+void PrintPredictions(const Lines& table, std::size_t to_the_left) {
   for (const std::string& line : results::AlignedLines(table, to_the_left)) {
     fmt::print("{}\n", line);
   }
@@ -69,8 +69,8 @@ Status Predict(const PredictCommand& command) {
   for (const int workers : command.workers) {
     const Prediction one = PredictionOf(profiles.model(), *size, shape, workers);
     const char* limit = one.loaders < one.gpus ? "loading" : "GPUs";
-    table.push_back({std::to_string(workers), Text(one.gpus), Text(one.loaders), Text(one.rate()),
-                     Text(shape.batch / one.rate()), limit});
+    table.push_back({std::to_string(workers), PredictionText(one.gpus), PredictionText(one.loaders),
+                     PredictionText(one.rate()), PredictionText(shape.batch / one.rate()), limit});
     json.push_back({{"workers", workers},
                     {"gpus_images_per_second", one.gpus},
                     {"loader_images_per_second", one.loaders},
@@ -81,7 +81,7 @@ Status Predict(const PredictCommand& command) {
   if (command.json) {
     fmt::print("{}\n", json.dump(2));
   } else {
-    PrintTable(table, 0);
+    PrintPredictions(table, 0);
   }
   return {};
 }
@@ -198,8 +198,8 @@ Status Allocate(const AllocateCommand& command) {
                                         loader::LoaderProfiles::ShapeOf(jobs[i]), workers[i]);
     sum += one.rate();
     table.push_back({jobs[i].name, jobs[i].model, std::to_string(jobs[i].gpus),
-                     std::to_string(workers[i]), Text(one.gpus), Text(one.loaders),
-                     Text(one.rate())});
+                     std::to_string(workers[i]), PredictionText(one.gpus),
+                     PredictionText(one.loaders), PredictionText(one.rate())});
     json["jobs"].push_back({{"job", jobs[i].name},
                             {"model", jobs[i].model},
                             {"gpus", jobs[i].gpus},
@@ -210,9 +210,9 @@ Status Allocate(const AllocateCommand& command) {
   if (command.json) {
     fmt::print("{}\n", json.dump(2));
   } else {
-    PrintTable(table, 2);
+    PrintPredictions(table, 2);
     fmt::print("{} images/s in all, by '{}'; jobs that share a GPU are taken as if alone on it\n",
-               Text(sum), command.rule);
+               PredictionText(sum), command.rule);
   }
   return {};
 }

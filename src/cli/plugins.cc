@@ -35,7 +35,7 @@ std::string LoaderError(const std::string& path) {
 }
 
 // Of a plug-in for another version nothing is read but the stamp, and nothing is called.
-Result<std::span<const ComponentEntry>> Open(const std::string& path, const fs::path& file) {
+Result<std::span<const ComponentEntry>> OpenPlugin(const std::string& path, const fs::path& file) {
   // Never closed: the catalogue points into it.
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
@@ -90,7 +90,7 @@ Status CheckPresets(std::span<const ComponentEntry> entries) {
 }
 
 Status Load(const std::string& path, const fs::path& file) {
-  ASSIGN_OR_RETURN(const std::span<const ComponentEntry> entries, Open(path, file));
+  ASSIGN_OR_RETURN(const std::span<const ComponentEntry> entries, OpenPlugin(path, file));
   Status status = catalog::AddComponents(entries, path);
   status = status.ok() ? CheckPresets(entries) : status;
   return status.ok() ? status : Refused(path, status.error().message);

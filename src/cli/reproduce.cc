@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/try.h"
@@ -16,6 +15,7 @@
 #include "cli/running.h"
 #include "experiments/reproduce/measured_figure.h"
 #include "experiments/reproduce/reproduce.h"
+#include "io/json.h"
 
 namespace trainyard::cli {
 namespace {

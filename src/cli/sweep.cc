@@ -67,7 +67,7 @@ Status KeepOnly(const std::vector<std::string>& ids, experiments::Experiment& ex
 }
 
 // A number in six digits, which are enough to look at.
-std::string Shown(const experiments::CellResult& result, std::string_view metric) {
+std::string ShownCell(const experiments::CellResult& result, std::string_view metric) {
   const std::optional<double> number = result.Number(metric);
   return number ? fmt::format("{:.6g}", *number) : "";
 }
@@ -89,7 +89,7 @@ void PrintTable(const experiments::Experiment& experiment,
     std::vector<std::string> row = results[i].values;
     row.emplace_back(experiments::Name(results[i].status));
     for (std::size_t column = row.size(); column < rows[0].size(); ++column) {
-      row.push_back(Shown(results[i], rows[0][column]));
+      row.push_back(ShownCell(results[i], rows[0][column]));
     }
     rows.push_back(std::move(row));
   }

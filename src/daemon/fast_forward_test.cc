@@ -212,9 +212,9 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 // Jobs that state their stages share GPUs: their pace changes with their company.
-class StagedJobs : public testing::TestWithParam<std::string> {};
+class StagedJobFiles : public testing::TestWithParam<std::string> {};
 
-TEST_P(StagedJobs, RunLiveAsSimulated) {
+TEST_P(StagedJobFiles, RunLiveAsSimulated) {
   std::mt19937_64 random(7);
   const auto pick = [&random](int from, int to) {
     return std::uniform_int_distribution<int>(from, to)(random);
@@ -242,7 +242,7 @@ TEST_P(StagedJobs, RunLiveAsSimulated) {
   ExpectLiveAsSimulated(inputs.value(), {.names = {.policy = GetParam()}}, kJobs, kRounding);
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, StagedJobs,
+INSTANTIATE_TEST_SUITE_P(Policies, StagedJobFiles,
                          testing::Values("muri-s", "muri-l", "antman", "srtf"),
                          [](const auto& test) {
                            std::string name = test.param;

@@ -9,10 +9,11 @@
 namespace trainyard::engine {
 namespace {
 
-using Key = std::pair<std::string, std::string>;
+using NameKey = std::pair<std::string, std::string>;
 
 // All jobs, one after the other.
-std::vector<JobId> Walk(const std::map<JobId, Key>& jobs, JobId before, const Key& key) {
+std::vector<JobId> NameWalk(const std::map<JobId, NameKey>& jobs, JobId before,
+                            const NameKey& key) {
   std::vector<JobId> found;
   for (const auto& [job, of] : jobs) {
     if (job < before && of == key) {
@@ -26,10 +27,10 @@ TEST(NamesakesTest, FindsWhatAWalkOverAllJobsFinds) {
   std::mt19937 random(7);
   const auto pick = [&random](std::size_t n) { return random() % n; };
   Namesakes namesakes;
-  std::map<JobId, Key> jobs;
+  std::map<JobId, NameKey> jobs;
   for (int step = 0; step < 20'000; ++step) {
     const JobId job = JobAt(pick(300));
-    const Key key("u" + std::to_string(pick(4)), "n" + std::to_string(pick(6)));
+    const NameKey key("u" + std::to_string(pick(4)), "n" + std::to_string(pick(6)));
     switch (pick(4)) {
       case 0:
         namesakes.Remove(job);
@@ -40,7 +41,7 @@ TEST(NamesakesTest, FindsWhatAWalkOverAllJobsFinds) {
         jobs[job] = key;
         break;
       default:
-        ASSERT_EQ(namesakes.Before(job, key.first, key.second), Walk(jobs, job, key));
+        ASSERT_EQ(namesakes.Before(job, key.first, key.second), NameWalk(jobs, job, key));
     }
   }
 }

@@ -29,13 +29,13 @@ struct Free {
     kFree(object);
   }
 };
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using PrivateKey = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
 using X509Handle = std::unique_ptr<X509, Free<X509_free>>;
 using RequestHandle = std::unique_ptr<X509_REQ, Free<X509_REQ_free>>;
 
 constexpr double kAuthorityLife = 20 * 365.25 * 86400;
-constexpr double kClockSlack = 60;
+constexpr double kCertificateClockSlack = 60;
 constexpr int kSerialBytes = 16;
 
 Bio ReadingFrom(std::string_view text) {
@@ -50,9 +50,10 @@ std::string TextIn(const Bio& bio) {
 
 Bio NewText() { return Bio(BIO_new(BIO_s_mem())); }
 
-Key ReadKey(const std::string& pem) {
+PrivateKey ReadKey(const std::string& pem) {
   std::string password;  // keeps OpenSSL from asking for one
-  return Key(PEM_read_bio_PrivateKey(ReadingFrom(pem).get(), nullptr, nullptr, password.data()));
+  return PrivateKey(
+      PEM_read_bio_PrivateKey(ReadingFrom(pem).get(), nullptr, nullptr, password.data()));
 }
 
 X509Handle ReadCertificate(std::string_view pem) {
@@ -103,7 +104,7 @@ double UnixOf(const ASN1_TIME* time) {
 }  // namespace
 
 std::string NewCertificateKey() {
-  const Key key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
+  const PrivateKey key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
   const Bio bio = NewText();
   CHECK(key != nullptr &&
         PEM_write_bio_PrivateKey(bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
@@ -112,8 +113,8 @@ std::string NewCertificateKey() {
 
 CertifiedKey NewAuthority(const std::string& cluster, double now) {
   CertifiedKey made{.key = NewCertificateKey(), .certificate = {}};
-  const Key key = ReadKey(made.key);
-  const X509Handle certificate = NewCertificate(now - kClockSlack, now + kAuthorityLife);
+  const PrivateKey key = ReadKey(made.key);
+  const X509Handle certificate = NewCertificate(now - kCertificateClockSlack, now + kAuthorityLife);
   X509_NAME* const name = X509_get_subject_name(certificate.get());
   CHECK(SetName(name, "trainyard cluster " + cluster));
   CHECK(X509_set_issuer_name(certificate.get(), name) == 1);
@@ -127,7 +128,7 @@ CertifiedKey NewAuthority(const std::string& cluster, double now) {
 }
 
 Result<std::string> RequestFor(const std::string& key_pem) {
-  const Key key = ReadKey(key_pem);
+  const PrivateKey key = ReadKey(key_pem);
   if (key == nullptr) {
     return BadInput("the key of the certificate cannot be read; expected a private key in PEM");
   }
@@ -149,11 +150,12 @@ Result<std::string> Certify(const CertifiedKey& authority, const std::string& re
         "the request for a certificate is none; expected one in PEM, signed by its key");
   }
   const X509Handle issuer = ReadCertificate(authority.certificate);
-  const Key issuer_key = ReadKey(authority.key);
+  const PrivateKey issuer_key = ReadKey(authority.key);
   if (issuer == nullptr || issuer_key == nullptr) {
     return BadInput("the cluster's certificate authority cannot be read; expected PEM");
   }
-  const X509Handle made = NewCertificate(terms.now - kClockSlack, terms.now + terms.life_s);
+  const X509Handle made =
+      NewCertificate(terms.now - kCertificateClockSlack, terms.now + terms.life_s);
   if (!SetName(X509_get_subject_name(made.get()), terms.name)) {
     return InvalidArgument(
         fmt::format("'{}' is no name for a certificate; expected at most {} "

@@ -12,7 +12,7 @@ namespace trainyard::identity {
 namespace {
 
 // In each credential, so that one for another service is none.
-constexpr std::string_view kPurpose = "trainyard token 1";
+constexpr std::string_view kMungePurpose = "trainyard token 1";
 
 using Context = std::unique_ptr<munge_ctx, decltype(&munge_ctx_destroy)>;
 
@@ -24,7 +24,7 @@ Context ContextOf(const std::string& socket) {
   return context;
 }
 
-Error Refused(const Context& context, munge_err_t code) {
+Error MungeRefused(const Context& context, munge_err_t code) {
   const char* const why = context == nullptr ? nullptr : munge_ctx_strerror(context.get());
   return Failed(
       fmt::format("munge: {}; expected munged to run with the cluster's key on both "
@@ -37,11 +37,11 @@ Error Refused(const Context& context, munge_err_t code) {
 Result<std::string> MakeMungeCredential(const std::string& socket) {
   const Context context = ContextOf(socket);
   char* made = nullptr;
-  const munge_err_t code =
-      munge_encode(&made, context.get(), kPurpose.data(), static_cast<int>(kPurpose.size()));
+  const munge_err_t code = munge_encode(&made, context.get(), kMungePurpose.data(),
+                                        static_cast<int>(kMungePurpose.size()));
   const std::unique_ptr<char, decltype(&std::free)> held(made, &std::free);
   if (code != EMUNGE_SUCCESS) {
-    return Refused(context, code);
+    return MungeRefused(context, code);
   }
   return std::string(made);
 }
@@ -56,10 +56,10 @@ Result<uid_t> ReadMungeCredential(const std::string& credential, const std::stri
       munge_decode(credential.c_str(), context.get(), &payload, &size, &uid, &gid);
   const std::unique_ptr<void, decltype(&std::free)> held(payload, &std::free);
   if (code != EMUNGE_SUCCESS) {
-    return Refused(context, code);
+    return MungeRefused(context, code);
   }
   if (std::string_view(static_cast<const char*>(payload), static_cast<std::size_t>(size)) !=
-      kPurpose) {
+      kMungePurpose) {
     return Failed("munge: the credential is for another purpose; expected one of 'trainyard'");
   }
   return uid;

@@ -83,21 +83,21 @@ TEST(FitTest, ASideWithoutRunsIsAsShipped) {
   EXPECT_EQ(fit.model.loader, ThroughputModel::Shipped().loader);
 }
 
-std::string ErrorOf(std::string_view text) {
+std::string FitErrorOf(std::string_view text) {
   const ScratchFolder folder;
   const auto runs = ReadMeasuredRuns(folder.Write("runs.csv", text), nullptr);
   const std::string message = runs.ok() ? "no error" : runs.error().message;
   return message.substr(message.rfind('/') + 1);
 }
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kFitHeader =
     "model,batch_size,num_worker,num_device,device,ave_iteration,ave_dataloading,params,flops\n";
 
 TEST(MeasuredRunsTest, OnlyTheFirstDeviceCounts) {
   const ScratchFolder folder;
   const auto runs = ReadMeasuredRuns(
-      folder.Write("runs.csv", std::string(kHeader) + "a1,64,8,2,device_0,0.5,0.1,10,20\n"
-                                                      "a1,64,8,2,device_1,0.6,0.1,10,20\n"),
+      folder.Write("runs.csv", std::string(kFitHeader) + "a1,64,8,2,device_0,0.5,0.1,10,20\n"
+                                                         "a1,64,8,2,device_1,0.6,0.1,10,20\n"),
       nullptr);
   ASSERT_TRUE(runs.ok()) << runs.error().message;
   ASSERT_EQ(runs.value().size(), 1U);
@@ -106,15 +106,15 @@ TEST(MeasuredRunsTest, OnlyTheFirstDeviceCounts) {
 }
 
 TEST(MeasuredRunsTest, BadRowsAreRefused) {
-  const std::string header(kHeader);
-  EXPECT_EQ(ErrorOf(header + "a1,64,8,2,device_0,0,0,10,20\n"),
+  const std::string header(kFitHeader);
+  EXPECT_EQ(FitErrorOf(header + "a1,64,8,2,device_0,0,0,10,20\n"),
             "runs.csv:2: column 'ave_iteration' is '0'; expected a number > 0");
-  EXPECT_EQ(ErrorOf(header + "a1,64,8,2,device_0,1,2,10,20\n"),
+  EXPECT_EQ(FitErrorOf(header + "a1,64,8,2,device_0,1,2,10,20\n"),
             "runs.csv:2: column 'ave_dataloading' is '2'; expected seconds from 0 to those of the "
             "iteration");
-  EXPECT_EQ(ErrorOf(header + "a1,64,0,2,device_0,1,0,10,20\n"),
+  EXPECT_EQ(FitErrorOf(header + "a1,64,0,2,device_0,1,0,10,20\n"),
             "runs.csv:2: column 'num_worker' is '0'; expected an integer from 1 to 1048576");
-  EXPECT_EQ(ErrorOf(header), "runs.csv: no runs; expected a row at least");
+  EXPECT_EQ(FitErrorOf(header), "runs.csv: no runs; expected a row at least");
 }
 
 TEST(MeasuredRunsTest, UnknownModelsAreRefusedByRow) {
@@ -123,7 +123,7 @@ TEST(MeasuredRunsTest, UnknownModelsAreRefusedByRow) {
       ModelCatalog::Read(folder.Write("models.csv", "model,params,flops\na1,1,2\n"));
   ASSERT_TRUE(catalog.ok());
   const auto runs = ReadMeasuredRuns(
-      folder.Write("runs.csv", std::string(kHeader) + "a2,64,8,2,device_0,1,0,10,20\n"),
+      folder.Write("runs.csv", std::string(kFitHeader) + "a2,64,8,2,device_0,1,0,10,20\n"),
       &catalog.value());
   ASSERT_FALSE(runs.ok());
   EXPECT_NE(runs.error().message.find("runs.csv:2: "), std::string::npos);

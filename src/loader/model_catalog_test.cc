@@ -8,7 +8,7 @@
 namespace trainyard::loader {
 namespace {
 
-std::string ErrorOf(std::string_view text) {
+std::string CatalogErrorOf(std::string_view text) {
   const ScratchFolder folder;
   const auto catalog = ModelCatalog::Read(folder.Write("models.csv", text));
   if (catalog.ok()) {
@@ -55,7 +55,7 @@ TEST(ModelCatalogTest, EqualRowsAreOne) {
 }
 
 TEST(ModelCatalogTest, TwinsAreRefused) {
-  EXPECT_EQ(ErrorOf(Table("a1,5,1,0,0,2,3\na1,6,1,0,0,2,3\n")),
+  EXPECT_EQ(CatalogErrorOf(Table("a1,5,1,0,0,2,3\na1,6,1,0,0,2,3\n")),
             "models.csv:3: model 'a1' is also in line 2, with other numbers; expected one row for "
             "each model");
 }
@@ -84,11 +84,11 @@ TEST(ModelCatalogTest, UnknownModelsGetAHint) {
 }
 
 TEST(ModelCatalogTest, BadTablesAreRefused) {
-  EXPECT_EQ(ErrorOf(Table("a1,-5,1,0,0,2,3\n")),
+  EXPECT_EQ(CatalogErrorOf(Table("a1,-5,1,0,0,2,3\n")),
             "models.csv:2: column 'params' is '-5'; expected a number >= 0");
-  EXPECT_EQ(ErrorOf(Table(",5,1,0,0,2,3\n")),
+  EXPECT_EQ(CatalogErrorOf(Table(",5,1,0,0,2,3\n")),
             "models.csv:2: column 'model' is ''; expected the name of a model");
-  EXPECT_EQ(ErrorOf("model,params\n"),
+  EXPECT_EQ(CatalogErrorOf("model,params\n"),
             "models.csv:1: neither 'flops' nor 'C_flops' is a column; expected one of them");
 }
 

@@ -37,15 +37,15 @@ std::vector<std::string> Words(const LoaderStep& step) {
   return words;
 }
 
-using Said = std::vector<std::string>;
+using SaidOfLoader = std::vector<std::string>;
 
 TEST(ReallocationTest, AnArrivalWaitsUntilTheOthersHaveStopped) {
   LoaderStep step = Always().Arrive({}, Batch({kA}));
-  EXPECT_EQ(Words(step), (Said{"launch 0:12"}));
+  EXPECT_EQ(Words(step), (SaidOfLoader{"launch 0:12"}));
   step = Always().Arrive(step.queues, Batch({kB}));
-  EXPECT_EQ(Words(step), (Said{"pause 0:6"}));
+  EXPECT_EQ(Words(step), (SaidOfLoader{"pause 0:6"}));
   step = Always().Paused(step.queues, kA);
-  EXPECT_EQ(Words(step), (Said{"launch 1:6", "launch 0:6"}));
+  EXPECT_EQ(Words(step), (SaidOfLoader{"launch 1:6", "launch 0:6"}));
   EXPECT_TRUE(step.commands[1].from_checkpoint);
   EXPECT_EQ(step.commands[1].restarts, 1);
 }
@@ -55,9 +55,9 @@ TEST(ReallocationTest, WhoHasNotBeenToldIsToldThoughOthersArePausing) {
   step = Always().Arrive(step.queues, Batch({kB}));  // pauses A
   step = Always().Paused(step.queues, kA);           // B and A run
   step = Always().Arrive(step.queues, Batch({kC}));
-  EXPECT_EQ(Words(step), (Said{"pause 1:4", "pause 0:4"}));
+  EXPECT_EQ(Words(step), (SaidOfLoader{"pause 1:4", "pause 0:4"}));
   step = Always().Finish(step.queues, std::vector{kB});
-  EXPECT_EQ(Words(step), Said{});  // A has been told already
+  EXPECT_EQ(Words(step), SaidOfLoader{});  // A has been told already
   EXPECT_EQ(step.queues.jobs.at(kA).workers, 6);
 }
 
@@ -65,19 +65,19 @@ TEST(ReallocationTest, WhoFinishesInsteadOfPausingIsNotWaitedFor) {
   LoaderStep step = Always().Arrive({}, Batch({kA}));
   step = Always().Arrive(step.queues, Batch({kB}));
   step = Always().Finish(step.queues, std::vector{kA});
-  EXPECT_EQ(Words(step), (Said{"launch 1:12"}));
+  EXPECT_EQ(Words(step), (SaidOfLoader{"launch 1:12"}));
 }
 
 TEST(ReallocationTest, ModesSayWhenToDivideAnew) {
   const Reallocation never(ReallocationMode::kNever, Evenly);
   LoaderStep step = never.Arrive({}, Batch({kA}));
-  EXPECT_EQ(Words(step), (Said{"launch 0:5"}));
+  EXPECT_EQ(Words(step), (SaidOfLoader{"launch 0:5"}));
   step = never.Arrive(step.queues, Batch({kB}));
-  EXPECT_EQ(Words(step), (Said{"launch 1:5"}));
+  EXPECT_EQ(Words(step), (SaidOfLoader{"launch 1:5"}));
   const Reallocation arrivals(ReallocationMode::kOnArrival, Evenly);
   step = arrivals.Arrive({}, Batch({kA, kB}));
   step = arrivals.Finish(step.queues, std::vector{kB});
-  EXPECT_EQ(Words(step), Said{});
+  EXPECT_EQ(Words(step), SaidOfLoader{});
   EXPECT_EQ(step.queues.jobs.at(kA).workers, 6);
 }
 

@@ -8,19 +8,19 @@ namespace {
 
 Cluster TwoNodes() { return {.nodes = {{.name = "a", .gpus = 4}, {.name = "b", .gpus = 4}}}; }
 
-Grant On(NodeId node, std::uint64_t gpus, int count) {
+Grant HeldOn(NodeId node, std::uint64_t gpus, int count) {
   return {.gpus = count, .slices = {{.node = node, .gpus = gpus}}};
 }
 
 Grant Interleaved(std::vector<JobId> group) {
-  Grant grant = On(NodeAt(0), 0b0011, 2);
+  Grant grant = HeldOn(NodeAt(0), 0b0011, 2);
   grant.sharing = Sharing::kInterleaved;
   grant.group = std::move(group);
   return grant;
 }
 
 Grant Collocated(std::uint64_t gpus, int count) {
-  Grant grant = On(NodeAt(0), gpus, count);
+  Grant grant = HeldOn(NodeAt(0), gpus, count);
   grant.sharing = Sharing::kCollocated;
   return grant;
 }
@@ -29,21 +29,21 @@ TEST(GpuBooksTest, ExclusiveGpusHaveOneHolder) {
   for (const bool shared : {false, true}) {
     const Cluster cluster = TwoNodes();
     GpuBook books(cluster, shared);
-    books.Own(JobAt(0), On(NodeAt(1), 0b0110, 2));
+    books.Own(JobAt(0), HeldOn(NodeAt(1), 0b0110, 2));
     EXPECT_EQ(books.used(), 2);
-    EXPECT_EQ(books.Conflict(JobAt(1), On(NodeAt(1), 0b0100, 1)),
+    EXPECT_EQ(books.Conflict(JobAt(1), HeldOn(NodeAt(1), 0b0100, 1)),
               "GPUs of node b are granted twice");
-    EXPECT_EQ(books.Conflict(JobAt(1), On(NodeAt(1), 0b1001, 2)), "");
-    books.Disown(JobAt(0), On(NodeAt(1), 0b0110, 2));
+    EXPECT_EQ(books.Conflict(JobAt(1), HeldOn(NodeAt(1), 0b1001, 2)), "");
+    books.Disown(JobAt(0), HeldOn(NodeAt(1), 0b0110, 2));
     EXPECT_EQ(books.used(), 0);
-    EXPECT_EQ(books.Conflict(JobAt(1), On(NodeAt(1), 0b0100, 1)), "");
+    EXPECT_EQ(books.Conflict(JobAt(1), HeldOn(NodeAt(1), 0b0100, 1)), "");
   }
 }
 
 TEST(GpuBooksTest, AGangIsComplete) {
   const Cluster cluster = TwoNodes();
   const GpuBook books(cluster, false);
-  EXPECT_EQ(books.Conflict(JobAt(0), On(NodeAt(0), 0b0111, 4)), "its gang is not complete");
+  EXPECT_EQ(books.Conflict(JobAt(0), HeldOn(NodeAt(0), 0b0111, 4)), "its gang is not complete");
 }
 
 TEST(GpuBooksTest, AGroupCountsItsGpusOnce) {
@@ -58,7 +58,7 @@ TEST(GpuBooksTest, AGroupCountsItsGpusOnce) {
   EXPECT_NE(books.Conflict(JobAt(7), Collocated(0b0001, 1)), "");
   books.Disown(JobAt(3), grant);
   EXPECT_EQ(books.used(), 2);  // the other is still there
-  EXPECT_NE(books.Conflict(JobAt(7), On(NodeAt(0), 0b0001, 1)), "");
+  EXPECT_NE(books.Conflict(JobAt(7), HeldOn(NodeAt(0), 0b0001, 1)), "");
   books.Disown(JobAt(5), grant);
   EXPECT_EQ(books.used(), 0);
 }

@@ -55,12 +55,13 @@ class RandomRates final : public ExecutionModel {
   std::array<Row, 6> rows_;
 };
 
-using Said = std::tuple<std::vector<std::pair<JobId, int>>, std::optional<TimePoint>,
-                        std::vector<std::pair<JobId, Judgement>>,
-                        std::vector<std::tuple<JobId, TimePoint, std::optional<TimePoint>>>>;
+using SaidByPolicy =
+    std::tuple<std::vector<std::pair<JobId, int>>, std::optional<TimePoint>,
+               std::vector<std::pair<JobId, Judgement>>,
+               std::vector<std::tuple<JobId, TimePoint, std::optional<TimePoint>>>>;
 
-Said SaidBy(const Proposal& proposal) {
-  Said said;
+SaidByPolicy SaidBy(const Proposal& proposal) {
+  SaidByPolicy said;
   for (const Demand& demand : proposal.demands) {
     std::get<0>(said).emplace_back(demand.job, demand.gpus);
   }

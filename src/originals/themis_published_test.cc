@@ -14,7 +14,7 @@
 namespace trainyard::originals {
 namespace {
 
-Result<Components> MadeWith(const std::string& options) {
+Result<Components> ThemisWith(const std::string& options) {
   return base::MakeFrom(Originals(), ComponentKind::kPolicy,
                         ParseNamedOptions("themis-published" + options).value());
 }
@@ -22,19 +22,19 @@ Result<Components> MadeWith(const std::string& options) {
 class PublishedThemisTest : public ThemisTest {
  protected:
   [[nodiscard]] Result<Components> Make(const std::string& options) const override {
-    return MadeWith(options);
+    return ThemisWith(options);
   }
 };
 
 class PublishedThemisRunTest : public ThemisRunTest {
  protected:
   [[nodiscard]] Result<Components> Make(const std::string& options) const override {
-    return MadeWith(options);
+    return ThemisWith(options);
   }
 };
 
 TEST(PublishedThemisOptionsTest, BadOnesAreRefused) {
-  const auto error = [](const std::string& options) { return MadeWith(options).error().message; };
+  const auto error = [](const std::string& options) { return ThemisWith(options).error().message; };
   EXPECT_EQ(
       error(":serve=best"),
       "policy 'themis-published': option 'serve' is 'best'; expected one of worst, share, owed");

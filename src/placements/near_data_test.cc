@@ -16,7 +16,7 @@ namespace {
 
 using Waits = std::map<std::size_t, double>;
 
-// Nodes that hold everything, after so many seconds; all others wait for long.
+// DataNodes that hold everything, after so many seconds; all others wait for long.
 class Lies final : public DataLocality {
  public:
   static constexpr double kElsewhere = 1000;
@@ -37,7 +37,7 @@ class Lies final : public DataLocality {
   const Waits on_;
 };
 
-Cluster Nodes(int count, int gpus) {
+Cluster DataNodes(int count, int gpus) {
   Cluster cluster;
   for (int i = 0; i < count; ++i) {
     cluster.nodes.push_back({.name = "n", .gpus = gpus});
@@ -51,73 +51,73 @@ JobSpec WithData() {
   return {.name = "job", .traits = std::make_shared<const JobTraits>(traits)};
 }
 
-std::unique_ptr<Placement> Named(const std::string& text) {
+std::unique_ptr<Placement> NamedNode(const std::string& text) {
   Result<Components> placement =
       base::MakeFrom(Placements(), ComponentKind::kPlacement, ParseNamedOptions(text).value());
   EXPECT_TRUE(placement.ok()) << placement.error().message;
   return std::move(placement.value().placement);
 }
 
-Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
+Slice OnNode(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
 
 TEST(NearDataTest, TakesANodeThatHoldsTheData) {
-  const Cluster cluster = Nodes(3, 4);
+  const Cluster cluster = DataNodes(3, 4);
   const Lies lies(Waits{{2, 0}});
   FreeGpus free(cluster, &lies);
-  free.Take({On(0, 0b1)});  // the best fit without data
-  free.Take({On(2, 0b10)});
+  free.Take({OnNode(0, 0b1)});  // the best fit without data
+  free.Take({OnNode(2, 0b10)});
   for (const char* name : {"consolidated", "first-fit", "scattered"}) {
-    const std::optional<Slices> plain = Named(name)->Choose(free, WithData(), {.gpus = 2});
+    const std::optional<Slices> plain = NamedNode(name)->Choose(free, WithData(), {.gpus = 2});
     EXPECT_EQ(plain->front().node, NodeAt(0)) << name;
-    const auto placement = Named(std::string(name) + ":locality=1");
+    const auto placement = NamedNode(std::string(name) + ":locality=1");
     EXPECT_EQ(placement->name(), name);
-    EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{On(2, 0b101)})) << name;
+    EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{OnNode(2, 0b101)})) << name;
     EXPECT_EQ(placement->Choose(free, JobSpec{}, {.gpus = 2}), plain) << name;
   }
-  EXPECT_EQ(Named("buddy:locality=1")->Choose(free, WithData(), {.gpus = 2}),
-            (Slices{On(2, 0b1100)}));
+  EXPECT_EQ(NamedNode("buddy:locality=1")->Choose(free, WithData(), {.gpus = 2}),
+            (Slices{OnNode(2, 0b1100)}));
 }
 
 TEST(NearDataTest, StaysWhereTheDataAre) {
-  const Cluster cluster = Nodes(3, 4);
+  const Cluster cluster = DataNodes(3, 4);
   const Lies lies(Waits{{0, 0}, {1, 0}, {2, 0}});
   FreeGpus free(cluster, &lies);
-  free.Take({On(1, 0b1)});
-  EXPECT_EQ(Named("consolidated:locality=1")->Choose(free, WithData(), {.gpus = 2}),
-            (Slices{On(1, 0b110)}));
+  free.Take({OnNode(1, 0b1)});
+  EXPECT_EQ(NamedNode("consolidated:locality=1")->Choose(free, WithData(), {.gpus = 2}),
+            (Slices{OnNode(1, 0b110)}));
 }
 
 TEST(NearDataTest, NeverUsesMoreNodes) {
-  const Cluster cluster = Nodes(4, 4);
+  const Cluster cluster = DataNodes(4, 4);
   const Lies lies(Waits{{0, 0}, {1, 0}});
   FreeGpus free(cluster, &lies);
-  free.Take({On(0, 0b11)});
-  free.Take({On(1, 0b11)});
-  free.Take({On(2, 0b1)});
-  const auto placement = Named("consolidated:spread=1,locality=1");
-  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 3}), (Slices{On(2, 0b1110)}));
+  free.Take({OnNode(0, 0b11)});
+  free.Take({OnNode(1, 0b11)});
+  free.Take({OnNode(2, 0b1)});
+  const auto placement = NamedNode("consolidated:spread=1,locality=1");
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 3}), (Slices{OnNode(2, 0b1110)}));
   EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2})->front().node, NodeAt(0));
   EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 4, .may_split = true}),
-            (Slices{On(3, 0b1111)}));
+            (Slices{OnNode(3, 0b1111)}));
 }
 
 TEST(NearDataTest, BreaksUpNoFurtherIdleNode) {
-  const Cluster cluster = Nodes(3, 4);
+  const Cluster cluster = DataNodes(3, 4);
   const Lies lies(Waits{{1, 0}});
   FreeGpus free(cluster, &lies);
-  free.Take({On(0, 0b1)});
-  const auto placement = Named("consolidated:locality=1");
-  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{On(0, 0b110)}));
-  free.Take({On(0, 0b110)});  // now some idle node must be
-  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{On(1, 0b11)}));
+  free.Take({OnNode(0, 0b1)});
+  const auto placement = NamedNode("consolidated:locality=1");
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{OnNode(0, 0b110)}));
+  free.Take({OnNode(0, 0b110)});  // now some idle node must be
+  EXPECT_EQ(placement->Choose(free, WithData(), {.gpus = 2}), (Slices{OnNode(1, 0b11)}));
 }
 
 TEST(NearDataTest, GoesOnlyWhereItSavesEnough) {
-  const Cluster cluster = Nodes(3, 4);
+  const Cluster cluster = DataNodes(3, 4);
   const Lies lies(Waits{{1, 700}, {2, 300}});
   const FreeGpus free(cluster, &lies);
   const auto node = [&](const std::string& locality) {
-    return Index(Named("consolidated:locality=" + locality)
+    return Index(NamedNode("consolidated:locality=" + locality)
                      ->Choose(free, WithData(), {.gpus = 1})
                      ->front()
                      .node);
@@ -128,7 +128,7 @@ TEST(NearDataTest, GoesOnlyWhereItSavesEnough) {
 }
 
 TEST(NearDataTest, TakesCpusWhereTheyAreFree) {
-  Cluster cluster = Nodes(3, 4);
+  Cluster cluster = DataNodes(3, 4);
   for (NodeSpec& node : cluster.nodes) {
     node.capacity = {.milli_cpus = 8000};
   }
@@ -136,7 +136,7 @@ TEST(NearDataTest, TakesCpusWhereTheyAreFree) {
   FreeGpus free(cluster, &lies);
   free.Take({{.node = NodeAt(1), .gpus = 1, .soft = {.milli_cpus = 6000}}});
   const std::optional<Slices> chosen =
-      Named("first-fit:cpus_per_gpu=2,locality=1")->Choose(free, WithData(), {.gpus = 2});
+      NamedNode("first-fit:cpus_per_gpu=2,locality=1")->Choose(free, WithData(), {.gpus = 2});
   ASSERT_TRUE(chosen);
   EXPECT_EQ(chosen->front().node, NodeAt(2));
   EXPECT_EQ(chosen->front().soft.milli_cpus, 4000);
@@ -148,7 +148,7 @@ TEST(NearDataTest, IsNeverWorseThanThePlainPlacement) {
   std::mt19937 random(7);
   std::size_t nearer = 0;
   for (int round = 0; round < 2000; ++round) {
-    const Cluster cluster = Nodes(6, round % 2 == 0 ? 4 : 8);
+    const Cluster cluster = DataNodes(6, round % 2 == 0 ? 4 : 8);
     Waits on;
     for (std::size_t node = 0; node < 6; ++node) {
       if (random() % 3 == 0) {
@@ -159,7 +159,7 @@ TEST(NearDataTest, IsNeverWorseThanThePlainPlacement) {
     FreeGpus free(cluster, &lies);
     for (std::size_t node = 0; node < 6; ++node) {
       if (const std::uint64_t taken = random() & free.gpus(NodeAt(node)); taken != 0) {
-        free.Take({On(node, taken)});
+        free.Take({OnNode(node, taken)});
       }
     }
     const int gpus = 1 + static_cast<int>(random() % 10);
@@ -174,8 +174,8 @@ TEST(NearDataTest, IsNeverWorseThanThePlainPlacement) {
       return longest;
     };
     for (const std::string name : {"consolidated", "buddy", "first-fit", "scattered"}) {
-      const auto plain = Named(name)->Choose(free, WithData(), {.gpus = gpus});
-      const auto near = Named(name + ":locality=1")->Choose(free, WithData(), {.gpus = gpus});
+      const auto plain = NamedNode(name)->Choose(free, WithData(), {.gpus = gpus});
+      const auto near = NamedNode(name + ":locality=1")->Choose(free, WithData(), {.gpus = gpus});
       ASSERT_EQ(plain.has_value(), near.has_value()) << name;
       if (!plain) {
         continue;

@@ -24,7 +24,7 @@ Cluster WithCapacity(Cluster cluster, std::int64_t cpus, std::int64_t memory_gb)
   return cluster;
 }
 
-Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
+Slice At(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
 
 Components Made(const std::string& text) {
   Result<Components> made =
@@ -51,7 +51,7 @@ class Yard {
 
   Yard& Take(std::size_t node, std::uint64_t gpus) {
     if (gpus != 0) {
-      free_.Take({On(node, gpus)});
+      free_.Take({At(node, gpus)});
     }
     return *this;
   }
@@ -97,10 +97,10 @@ TEST(SplitTest, AGangIsSplitOnlyWhereItMayBe) {
   for (const std::string name : {"consolidated", "buddy"}) {
     const auto placement = Named(name);
     FreeGpus free(cluster);
-    free.Take(Slices{On(0, 0b0111), On(1, 0b0111)});
+    free.Take(Slices{At(0, 0b0111), At(1, 0b0111)});
     EXPECT_FALSE(placement->Choose(free, {}, For(2))) << name;
     EXPECT_EQ(placement->Choose(free, {}, {.gpus = 2, .may_split = true}),
-              (Slices{On(0, 0b1000), On(1, 0b1000)}))
+              (Slices{At(0, 0b1000), At(1, 0b1000)}))
         << name;
   }
 }
@@ -108,21 +108,21 @@ TEST(SplitTest, AGangIsSplitOnlyWhereItMayBe) {
 TEST(ConsolidatedTest, AJobGoesWhereItFitsBest) {
   Yard yard(Nodes({4, 4, 4}), "consolidated");
   yard.Take(0, 0b0001).Take(1, 0b0011);
-  EXPECT_EQ(yard.Choose(2), Slices({On(1, 0b1100)}));
-  EXPECT_EQ(yard.Choose(3), Slices({On(0, 0b1110)}));
-  EXPECT_EQ(yard.Choose(4), Slices({On(2, 0b1111)}));
+  EXPECT_EQ(yard.Choose(2), Slices({At(1, 0b1100)}));
+  EXPECT_EQ(yard.Choose(3), Slices({At(0, 0b1110)}));
+  EXPECT_EQ(yard.Choose(4), Slices({At(2, 0b1111)}));
 }
 
 TEST(ConsolidatedTest, OfEqualNodesItTakesTheLowest) {
   Yard yard(Nodes({4, 4, 4}), "consolidated");
   yard.Take(0, 0b1111);
-  EXPECT_EQ(yard.Choose(1), Slices({On(1, 0b0001)}));
+  EXPECT_EQ(yard.Choose(1), Slices({At(1, 0b0001)}));
 }
 
 TEST(ConsolidatedTest, ItTakesTheLowestFreeGpusOfANode) {
   Yard yard(Nodes({8}), "consolidated");
   yard.Take(0, 0b00010010);
-  EXPECT_EQ(yard.Choose(3), Slices({On(0, 0b00001101)}));
+  EXPECT_EQ(yard.Choose(3), Slices({At(0, 0b00001101)}));
 }
 
 TEST(ConsolidatedTest, AJobThatFitsInOneNodeIsNotSplit) {
@@ -134,32 +134,32 @@ TEST(ConsolidatedTest, AJobThatFitsInOneNodeIsNotSplit) {
 TEST(ConsolidatedTest, WithSpreadItIsSplitIfNoNodeHasRoom) {
   Yard yard(Nodes({4, 4}), "consolidated:spread=1");
   yard.Take(0, 0b0001).Take(1, 0b0001);
-  EXPECT_EQ(yard.Choose(4), Slices({On(0, 0b1110), On(1, 0b0010)}));
+  EXPECT_EQ(yard.Choose(4), Slices({At(0, 0b1110), At(1, 0b0010)}));
 }
 
 TEST(ConsolidatedTest, WithSpreadANodeWithRoomStillComesFirst) {
   Yard yard(Nodes({4, 4, 4}), "consolidated:spread=1");
   yard.Take(0, 0b0001).Take(1, 0b0001);
-  EXPECT_EQ(yard.Choose(4), Slices({On(2, 0b1111)}));
+  EXPECT_EQ(yard.Choose(4), Slices({At(2, 0b1111)}));
 }
 
 TEST(ConsolidatedTest, ALargeJobTakesTheFewestNodes) {
   Yard yard(Nodes({4, 4, 4, 4}), "consolidated");
   yard.Take(0, 0b0111).Take(2, 0b0111);
-  EXPECT_EQ(yard.Choose(8), Slices({On(1, 0b1111), On(3, 0b1111)}));
+  EXPECT_EQ(yard.Choose(8), Slices({At(1, 0b1111), At(3, 0b1111)}));
 }
 
 TEST(ConsolidatedTest, TheRestOfALargeJobGoesWhereItFitsBest) {
   Yard yard(Nodes({4, 4, 4, 4}), "consolidated");
   yard.Take(1, 0b0111).Take(2, 0b0011);
-  EXPECT_EQ(yard.Choose(6), Slices({On(0, 0b1111), On(2, 0b1100)}));
-  EXPECT_EQ(yard.Choose(5), Slices({On(0, 0b1111), On(1, 0b1000)}));
+  EXPECT_EQ(yard.Choose(6), Slices({At(0, 0b1111), At(2, 0b1100)}));
+  EXPECT_EQ(yard.Choose(5), Slices({At(0, 0b1111), At(1, 0b1000)}));
 }
 
 TEST(ConsolidatedTest, ALargeJobTakesPartsOfNodesIfItMust) {
   Yard yard(Nodes({4, 4, 4}), "consolidated");
   yard.Take(0, 0b0001).Take(1, 0b0001).Take(2, 0b0011);
-  EXPECT_EQ(yard.Choose(8), Slices({On(0, 0b1110), On(1, 0b1110), On(2, 0b1100)}));
+  EXPECT_EQ(yard.Choose(8), Slices({At(0, 0b1110), At(1, 0b1110), At(2, 0b1100)}));
 }
 
 TEST(ConsolidatedTest, NoLargeJobTakesMoreNodesThanItMust) {
@@ -187,8 +187,8 @@ TEST(ConsolidatedTest, NoLargeJobTakesMoreNodesThanItMust) {
 TEST(FirstFitTest, TheFirstNodeWithRoomIsTaken) {
   Yard yard(Nodes({4, 4, 4}), "first-fit");
   yard.Take(0, 0b0111).Take(2, 0b0011);
-  EXPECT_EQ(yard.Choose(2), Slices({On(1, 0b0011)}));
-  EXPECT_EQ(yard.Choose(1), Slices({On(0, 0b1000)}));
+  EXPECT_EQ(yard.Choose(2), Slices({At(1, 0b0011)}));
+  EXPECT_EQ(yard.Choose(1), Slices({At(0, 0b1000)}));
 }
 
 TEST(FirstFitTest, AJobThatFitsInOneNodeIsNotSplit) {
@@ -200,8 +200,8 @@ TEST(FirstFitTest, AJobThatFitsInOneNodeIsNotSplit) {
 TEST(FirstFitTest, ALargeJobTakesIdleNodesAndTheFirstOtherForTheRest) {
   Yard yard(Nodes({4, 4, 4, 4}), "first-fit");
   yard.Take(0, 0b0011).Take(2, 0b0001);
-  EXPECT_EQ(yard.Choose(6), Slices({On(0, 0b1100), On(1, 0b1111)}));
-  EXPECT_EQ(yard.Choose(11), Slices({On(1, 0b1111), On(2, 0b1110), On(3, 0b1111)}));
+  EXPECT_EQ(yard.Choose(6), Slices({At(0, 0b1100), At(1, 0b1111)}));
+  EXPECT_EQ(yard.Choose(11), Slices({At(1, 0b1111), At(2, 0b1110), At(3, 0b1111)}));
 }
 
 TEST(FirstFitTest, ALargeJobNeedsIdleNodes) {
@@ -213,8 +213,8 @@ TEST(FirstFitTest, ALargeJobNeedsIdleNodes) {
 TEST(FirstFitTest, TheRestNeedsAnotherNode) {
   Yard yard(Nodes({4, 4}), "first-fit");
   yard.Take(1, 0b1110);
-  EXPECT_EQ(yard.Choose(5), Slices({On(0, 0b1111), On(1, 0b0001)}));
-  EXPECT_EQ(Yard(Nodes({4, 2}), "first-fit").Choose(6), Slices({On(0, 0b1111), On(1, 0b0011)}));
+  EXPECT_EQ(yard.Choose(5), Slices({At(0, 0b1111), At(1, 0b0001)}));
+  EXPECT_EQ(Yard(Nodes({4, 2}), "first-fit").Choose(6), Slices({At(0, 0b1111), At(1, 0b0011)}));
 }
 
 // Two switches with two nodes each; the first node of each is not idle.
@@ -229,14 +229,14 @@ Yard TwoSwitches(const std::string& placement) {
 }
 
 TEST(FirstFitTest, WithinASwitchTheFirstSwitchWithRoomIsTaken) {
-  EXPECT_EQ(TwoSwitches("first-fit").Choose(6), Slices({On(1, 0b1111), On(2, 0b1100)}));
+  EXPECT_EQ(TwoSwitches("first-fit").Choose(6), Slices({At(1, 0b1111), At(2, 0b1100)}));
   const Yard yard = TwoSwitches("first-fit:within_switch=1");
-  EXPECT_EQ(yard.Choose(5), Slices({On(0, 0b1000), On(1, 0b1111)}));
-  EXPECT_EQ(yard.Choose(6), Slices({On(2, 0b1100), On(3, 0b1111)}));
+  EXPECT_EQ(yard.Choose(5), Slices({At(0, 0b1000), At(1, 0b1111)}));
+  EXPECT_EQ(yard.Choose(6), Slices({At(2, 0b1100), At(3, 0b1111)}));
 }
 
 TEST(FirstFitTest, WithinASwitchNoGangCrosses) {
-  EXPECT_EQ(TwoSwitches("first-fit").Choose(8), Slices({On(1, 0b1111), On(3, 0b1111)}));
+  EXPECT_EQ(TwoSwitches("first-fit").Choose(8), Slices({At(1, 0b1111), At(3, 0b1111)}));
   EXPECT_EQ(TwoSwitches("first-fit:within_switch=1").Choose(8), std::nullopt);
 }
 
@@ -285,9 +285,9 @@ TEST(FirstFitTest, CapacityThatIsNotStatedIsNoLimit) {
 TEST(BuddyTest, BlocksAreAlignedToTheirSize) {
   Yard yard(Nodes({8}), "buddy");
   yard.Take(0, 0b00000001);
-  EXPECT_EQ(yard.Choose(1), Slices({On(0, 0b00000010)}));
-  EXPECT_EQ(yard.Choose(2), Slices({On(0, 0b00001100)}));
-  EXPECT_EQ(yard.Choose(4), Slices({On(0, 0b11110000)}));
+  EXPECT_EQ(yard.Choose(1), Slices({At(0, 0b00000010)}));
+  EXPECT_EQ(yard.Choose(2), Slices({At(0, 0b00001100)}));
+  EXPECT_EQ(yard.Choose(4), Slices({At(0, 0b11110000)}));
 }
 
 TEST(BuddyTest, FreeGpusThatAreNoBuddiesDoNotMakeABlock) {
@@ -299,28 +299,28 @@ TEST(BuddyTest, FreeGpusThatAreNoBuddiesDoNotMakeABlock) {
 TEST(BuddyTest, AnOddGangNeedsTheNextPowerOfTwo) {
   Yard yard(Nodes({8}), "buddy");
   yard.Take(0, 0b00000001);
-  EXPECT_EQ(yard.Choose(3), Slices({On(0, 0b01110000)}));
+  EXPECT_EQ(yard.Choose(3), Slices({At(0, 0b01110000)}));
   yard.Take(0, 0b10000000);
   EXPECT_EQ(yard.Choose(3), std::nullopt);
 }
 
 TEST(BuddyTest, WhatAnOddGangLeavesOfItsBlockCanBeUsed) {
   Yard yard(Nodes({4}), "buddy");
-  EXPECT_EQ(yard.Place(3), Slices({On(0, 0b0111)}));
-  EXPECT_EQ(yard.Place(1), Slices({On(0, 0b1000)}));
+  EXPECT_EQ(yard.Place(3), Slices({At(0, 0b0111)}));
+  EXPECT_EQ(yard.Place(1), Slices({At(0, 0b1000)}));
 }
 
 TEST(BuddyTest, TheNodeWithTheFewestFreeGpusThatHasABlockIsTaken) {
   Yard yard(Nodes({4, 4, 4}), "buddy");
   yard.Take(1, 0b0001).Take(2, 0b0101);
-  EXPECT_EQ(yard.Choose(1), Slices({On(2, 0b0010)}));
-  EXPECT_EQ(yard.Choose(2), Slices({On(1, 0b1100)}));  // node 2 has two, but no block
+  EXPECT_EQ(yard.Choose(1), Slices({At(2, 0b0010)}));
+  EXPECT_EQ(yard.Choose(2), Slices({At(1, 0b1100)}));  // node 2 has two, but no block
 }
 
 TEST(BuddyTest, AJobOfANodeTakesAnIdleOne) {
   Yard yard(Nodes({4, 4}), "buddy");
   yard.Take(0, 0b0001);
-  EXPECT_EQ(yard.Choose(4), Slices({On(1, 0b1111)}));
+  EXPECT_EQ(yard.Choose(4), Slices({At(1, 0b1111)}));
   yard.Take(1, 0b1000);
   EXPECT_EQ(yard.Choose(4), std::nullopt);
 }
@@ -328,14 +328,14 @@ TEST(BuddyTest, AJobOfANodeTakesAnIdleOne) {
 TEST(BuddyTest, ALargerJobTakesIdleNodesOnly) {
   Yard yard(Nodes({4, 4, 4}), "buddy");
   yard.Take(1, 0b0001);
-  EXPECT_EQ(yard.Choose(6), Slices({On(0, 0b1111), On(2, 0b0011)}));
+  EXPECT_EQ(yard.Choose(6), Slices({At(0, 0b1111), At(2, 0b0011)}));
   EXPECT_EQ(yard.Choose(9), std::nullopt);
 }
 
 TEST(BuddyTest, ANodeThatIsNoPowerOfTwoIsUsedToItsEnd) {
   Yard yard(Nodes({6, 8}), "buddy");
   yard.Take(0, 0b001111);
-  EXPECT_EQ(yard.Choose(2), Slices({On(0, 0b110000)}));
+  EXPECT_EQ(yard.Choose(2), Slices({At(0, 0b110000)}));
 }
 
 TEST(BuddyTest, PowersOfTwoNeverFragment) {
@@ -451,20 +451,20 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, EveryPlacement,
 TEST(ScatteredTest, TakesTheFirstFreeGpusOnAnyNodes) {
   const Cluster cluster = Nodes({4, 4, 4});
   FreeGpus free(cluster);
-  free.Take({On(0, 0b0111)});
+  free.Take({At(0, 0b0111)});
   EXPECT_EQ(Named("scattered")->Choose(free, {}, For(6)),
-            (Slices{On(0, 0b1000), On(1, 0b1111), On(2, 1)}));
+            (Slices{At(0, 0b1000), At(1, 0b1111), At(2, 1)}));
   EXPECT_EQ(Named("scattered")->Choose(free, {}, For(10)), std::nullopt);
 }
 
 TEST(ScatteredTest, AsPublishedItOvershoots) {
   const Cluster cluster = Nodes({4, 4, 4});
   FreeGpus free(cluster);
-  free.Take({On(0, 0b0111)});
+  free.Take({At(0, 0b0111)});
   const auto placement = Named("scattered:overshoot=1");
   EXPECT_EQ(placement->Choose(free, {}, For(2)), std::nullopt);  // 1, then 3
-  EXPECT_EQ(placement->Choose(free, {}, For(1)), (Slices{On(0, 0b1000)}));
-  EXPECT_EQ(placement->Choose(free, {}, For(5)), (Slices{On(0, 0b1000), On(1, 0b1111)}));
+  EXPECT_EQ(placement->Choose(free, {}, For(1)), (Slices{At(0, 0b1000)}));
+  EXPECT_EQ(placement->Choose(free, {}, For(5)), (Slices{At(0, 0b1000), At(1, 0b1111)}));
 }
 
 }  // namespace

@@ -17,10 +17,10 @@
 namespace trainyard::profile {
 namespace {
 
-constexpr std::array<std::string_view, 7> kColumns{
+constexpr std::array<std::string_view, 7> kStageColumns{
     "model", "batch_size", "gpus", "iteration_time", "stage_0", "stage_1", "stage_2"};
 
-std::string FileAt(const std::string& path) {
+std::string StageFileAt(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored) ? path + "/stages.csv" : path;
 }
@@ -48,7 +48,7 @@ bool IsOf(const StageRow& row, std::string_view model, std::int64_t batch_size, 
 }  // namespace
 
 bool StageTable::IsAt(const std::string& path) {
-  const std::string file = FileAt(path);
+  const std::string file = StageFileAt(path);
   if (!std::filesystem::is_regular_file(file)) {
     return false;
   }
@@ -58,9 +58,9 @@ bool StageTable::IsAt(const std::string& path) {
 }
 
 Result<StageTable> StageTable::Read(const std::string& path) {
-  ASSIGN_OR_RETURN(const io::CsvTable csv, io::CsvTable::Open(FileAt(path)));
-  RETURN_IF_ERROR(csv.CheckKnown(kColumns));
-  for (const std::string_view name : kColumns) {
+  ASSIGN_OR_RETURN(const io::CsvTable csv, io::CsvTable::Open(StageFileAt(path)));
+  RETURN_IF_ERROR(csv.CheckKnown(kStageColumns));
+  for (const std::string_view name : kStageColumns) {
     RETURN_IF_ERROR(csv.Require({name}));
   }
   StageTable table;

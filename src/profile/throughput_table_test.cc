@@ -11,7 +11,7 @@
 namespace trainyard::profile {
 namespace {
 
-std::string ErrorOf(const std::string& path) {
+std::string TableErrorOf(const std::string& path) {
   const auto table = ThroughputTable::Read(path);
   return table.ok() ? "no error" : table.error().message;
 }
@@ -80,7 +80,7 @@ TEST(ThroughputTableTest, KeepsWhatTheTypesOfAClusterNeed) {
 
 TEST(ThroughputTableTest, RefusesACellOfOneTypeTwice) {
   const ScratchFolder folder;
-  EXPECT_NE(ErrorOf(folder.Write("p.csv", std::string(kTyped) + "a,64,1,4,V100\n"))
+  EXPECT_NE(TableErrorOf(folder.Write("p.csv", std::string(kTyped) + "a,64,1,4,V100\n"))
                 .find("p.csv:8: 'a' with batch size 64 on 1 GPUs of type V100 is there twice"),
             std::string::npos);
 }
@@ -122,7 +122,7 @@ TEST(ThroughputTableTest, RefusesBadCells) {
   const ScratchFolder folder;
   for (const std::string cell : {"-1", "fast", "inf", " 1"}) {
     const std::string path = folder.Write("a.csv", "global_batch_size,1\n64," + cell + "\n");
-    EXPECT_EQ(ErrorOf(folder.path()),
+    EXPECT_EQ(TableErrorOf(folder.path()),
               path + ":2: column '1' is '" + cell +
                   "'; expected iterations per second >= 0, 'nan' or nothing");
   }
@@ -132,7 +132,7 @@ TEST(ThroughputTableTest, RefusesAFolderWithoutProfiles) {
   const ScratchFolder folder;
   (void)folder.Write("jobs.csv", "job_id,gpus\n");
   EXPECT_EQ(
-      ErrorOf(folder.path()),
+      TableErrorOf(folder.path()),
       folder.path() +
           ": no profiles; expected <model>.csv files with a header 'global_batch_size,1,2,...'");
 }
@@ -140,22 +140,23 @@ TEST(ThroughputTableTest, RefusesAFolderWithoutProfiles) {
 TEST(ThroughputTableTest, RefusesOneFileOfAFolder) {
   const ScratchFolder folder;
   const std::string path = folder.Write("a.csv", "global_batch_size,1\n64,1\n");
-  EXPECT_EQ(ErrorOf(path), path +
-                               ":1: the profile of one model; expected the folder that it lies in, "
-                               "or a native profile file");
+  EXPECT_EQ(TableErrorOf(path),
+            path +
+                ":1: the profile of one model; expected the folder that it lies in, "
+                "or a native profile file");
 }
 
 TEST(ThroughputTableTest, RefusesGpuColumnsOutOfOrder) {
   const ScratchFolder folder;
   const std::string path = folder.Write("a.csv", "global_batch_size,2,1\n64,1,2\n");
-  EXPECT_EQ(ErrorOf(folder.path()),
+  EXPECT_EQ(TableErrorOf(folder.path()),
             path + ":1: column '1'; expected ascending numbers of GPUs after 'global_batch_size'");
 }
 
 TEST(ThroughputTableTest, RefusesABatchSizeTwice) {
   const ScratchFolder folder;
   const std::string path = folder.Write("a.csv", "global_batch_size,1\n64,1\n64,2\n");
-  EXPECT_EQ(ErrorOf(folder.path()),
+  EXPECT_EQ(TableErrorOf(folder.path()),
             path + ":3: batch size 64 is there twice; expected one row for each");
 }
 
@@ -164,14 +165,14 @@ TEST(ThroughputTableTest, RefusesANativeCellTwice) {
   const std::string path =
       folder.Write("p.csv", "model,batch_size,gpus,iterations_per_second\na,64,1,3\na,64,1,3\n");
   EXPECT_EQ(
-      ErrorOf(path),
+      TableErrorOf(path),
       path + ":3: 'a' with batch size 64 on 1 GPUs is there twice; expected one row for each");
 }
 
 TEST(ThroughputTableTest, RefusesARowThatNeverRuns) {
   const ScratchFolder folder;
   const std::string path = folder.Write("a.csv", "global_batch_size,1,2\n64,0,nan\n");
-  EXPECT_EQ(ErrorOf(folder.path()),
+  EXPECT_EQ(TableErrorOf(folder.path()),
             path + ":2: 'a' with batch size 64 runs on no number of GPUs; expected a rate > 0");
 }
 
@@ -179,21 +180,22 @@ TEST(ThroughputTableTest, RefusesAnUnknownNativeColumn) {
   const ScratchFolder folder;
   const std::string path =
       folder.Write("p.csv", "model,batchsize,gpus,iterations_per_second\na,64,1,3\n");
-  EXPECT_EQ(ErrorOf(path), path +
-                               ":1: unknown column 'batchsize'; did you mean 'batch_size'?; known: "
-                               "model, batch_size, gpus, iterations_per_second, gpu_type");
+  EXPECT_EQ(TableErrorOf(path),
+            path +
+                ":1: unknown column 'batchsize'; did you mean 'batch_size'?; known: "
+                "model, batch_size, gpus, iterations_per_second, gpu_type");
 }
 
 TEST(ThroughputTableTest, RefusesAFileWithAHeaderOnly) {
   const ScratchFolder folder;
   const std::string path = folder.Write("p.csv", "model,batch_size,gpus,iterations_per_second\n");
-  EXPECT_EQ(ErrorOf(path), path + ": no rows; expected a profile");
+  EXPECT_EQ(TableErrorOf(path), path + ": no rows; expected a profile");
 }
 
 TEST(ThroughputTableTest, ReadsThePublishedProfiles) {
   TRAINYARD_NEEDS_REFERENCE();
   const std::string folder = Reference() + "/data/elasticflow/";
-  EXPECT_EQ(ErrorOf(folder + "throughputs_A100"), "no error");
+  EXPECT_EQ(TableErrorOf(folder + "throughputs_A100"), "no error");
   const auto table = ThroughputTable::Read(folder + "throughputs_T4");
   ASSERT_TRUE(table.ok());
   const int row = table.value().Find("yolov3", 64);

@@ -14,7 +14,7 @@ Cluster Mixed() {
           .gpu_types = {{.name = "A100", .speed = 2.5}}};
 }
 
-Grant On(std::vector<std::size_t> nodes) {
+Grant OnType(std::vector<std::size_t> nodes) {
   Grant grant{.gpus = 4};
   for (const std::size_t node : nodes) {
     grant.slices.push_back({.node = NodeAt(node), .gpus = 0b11});
@@ -26,10 +26,10 @@ TEST(TypedModelTest, AGangIsAsFastAsItsSlowestType) {
   const std::unique_ptr<ExecutionModel> model = OnTypesOf(Mixed(), MakeDurationModel());
   JobSpec job{.gpus = 4, .duration = FromSeconds(90)};
   EXPECT_EQ(model->TotalWork(job), 90);
-  EXPECT_EQ(model->RateUnder(job, On({0}), {}), 2.5);
-  EXPECT_EQ(model->RateUnder(job, On({1}), {}), 1);
-  EXPECT_EQ(model->RateUnder(job, On({0, 1}), {}), 1);
-  EXPECT_EQ(model->ThroughputUnder(job, On({0}), {}).seconds_per_unit, 0.4);
+  EXPECT_EQ(model->RateUnder(job, OnType({0}), {}), 2.5);
+  EXPECT_EQ(model->RateUnder(job, OnType({1}), {}), 1);
+  EXPECT_EQ(model->RateUnder(job, OnType({0, 1}), {}), 1);
+  EXPECT_EQ(model->ThroughputUnder(job, OnType({0}), {}).seconds_per_unit, 0.4);
 }
 
 TEST(TypedModelTest, WithoutAPlaceTheSlowestTypeThatAJobAcceptsCounts) {
@@ -51,12 +51,12 @@ TEST(TypedModelTest, AMeasuredRateCountsInsteadOfTheSpeed) {
   ASSERT_TRUE(table.ok()) << table.error().message;
   const std::unique_ptr<ExecutionModel> model = OnTypesOf(Mixed(), MakeProfileModel(table.value()));
   const JobSpec measured{.gpus = 4, .iterations = 100, .profile_row = 0};
-  EXPECT_EQ(model->RateUnder(measured, On({0}), {}), 7);
-  EXPECT_EQ(model->RateUnder(measured, On({0, 1}), {}), 3);
+  EXPECT_EQ(model->RateUnder(measured, OnType({0}), {}), 7);
+  EXPECT_EQ(model->RateUnder(measured, OnType({0, 1}), {}), 3);
   EXPECT_EQ(model->Rate(measured, 2), 6);  // it does not run on V100
   const JobSpec plain{.gpus = 4, .iterations = 100, .profile_row = 1};
-  EXPECT_EQ(model->RateUnder(plain, On({0}), {}), 10);
-  EXPECT_EQ(model->RateUnder(plain, On({1}), {}), 4);
+  EXPECT_EQ(model->RateUnder(plain, OnType({0}), {}), 10);
+  EXPECT_EQ(model->RateUnder(plain, OnType({1}), {}), 4);
 }
 
 TEST(TypedModelTest, IsThePlainModelWhereAllGpusAreAlike) {

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/try.h"
 #include "io/file.h"
+#include "io/json.h"
 
 namespace trainyard::profiler {
 namespace {

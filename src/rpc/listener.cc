@@ -111,7 +111,7 @@ bool IsOwn(int connection, const sockaddr_storage& peer) {
          own.ss_family == peer.ss_family && BytesOf(own) == BytesOf(peer);
 }
 
-int PortOf(int socket) {
+int BoundPortOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
@@ -132,7 +132,7 @@ class OpenListener final : public Listener {
  public:
   OpenListener(std::vector<io::Descriptor> sockets, ConnectionLimits limits, Log log)
       : sockets_(std::move(sockets)),
-        port_(PortOf(sockets_.front().get())),
+        port_(BoundPortOf(sockets_.front().get())),
         limits_(limits),
         opens_(limits.opens),
         log_(std::move(log)) {
@@ -284,7 +284,7 @@ Result<std::unique_ptr<Listener>> Listener::Open(const std::string& address,
   std::vector<io::Descriptor> sockets;
   std::string why;
   for (const addrinfo* at = all.get(); at != nullptr; at = at->ai_next) {
-    io::Descriptor socket = ListenAt(*at, sockets.empty() ? 0 : PortOf(sockets.front().get()));
+    io::Descriptor socket = ListenAt(*at, sockets.empty() ? 0 : BoundPortOf(sockets.front().get()));
     if (socket.open()) {
       sockets.push_back(std::move(socket));
     } else if (why.empty()) {

@@ -27,7 +27,7 @@ std::string FromEnvironment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-int PortOf(const std::string& address) {
+int LocalPortOf(const std::string& address) {
   return static_cast<int>(base::ToNumber(address.substr(address.rfind(':') + 1)).value_or(0));
 }
 
@@ -55,7 +55,7 @@ Result<std::optional<Route>> ByDoor(const std::string& address, const RouteOptio
   if (!chosen && !IsLoopback(address) && !IsThisMachine(address)) {
     return std::optional<Route>();
   }
-  socket = chosen ? socket : identity::DoorName(PortOf(address));
+  socket = chosen ? socket : identity::DoorName(LocalPortOf(address));
   ASSIGN_OR_RETURN(const std::optional<identity::DoorReply> reply, identity::Knock(socket));
   if (!reply) {
     return std::optional<Route>();

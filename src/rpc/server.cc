@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds kFarewell{500};
 constexpr int kHandshakeMs = 10'000;  // from a connection's beginning until it has said who it is
 constexpr int kMostIdleMs = 300'000;  // without a call or a stream
 
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const ServerOptions& options) {
+std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const ServerOptions& options) {
   constexpr unsigned kSeconds = 1;  // between two looks at the files
   if (!options.tls) {
     return grpc::InsecureServerCredentials();
@@ -296,7 +296,7 @@ class Server final : public RpcServer {
     grpc::ServerBuilder builder;
     const auto acceptor = std::shared_ptr(builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        CredentialsOf(options_)));
+        ServerCredentialsOf(options_)));
     if (identity_ != nullptr) {
       builder.RegisterService(identity_.get());
     }

@@ -33,7 +33,7 @@ std::vector<JobId> FromWorst(const OrderIndex& index, TimePoint now,
   return found;
 }
 
-using Jobs = std::vector<JobId>;
+using IndexedJobs = std::vector<JobId>;
 
 // The best waiting job of a demand class.
 JobId BestOf(const OrderIndex& index, int gpus) { return JobAt(index.waiting().at({gpus}).top()); }
@@ -65,7 +65,7 @@ TEST(OrderIndexTest, OfEqualKeysTheLaterArrivalIsWorse) {
   OrderIndex index;
   Launch(index, JobAt(0), RankOf(10, 8), 0, AtSeconds(0));
   Launch(index, JobAt(1), RankOf(10, 7), 0, AtSeconds(0));
-  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(0), JobAt(1)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), IndexedJobs({JobAt(0), JobAt(1)}));
 }
 
 TEST(OrderIndexTest, LaterPartsOfTheKeyBreakTies) {
@@ -89,7 +89,7 @@ TEST(OrderIndexTest, AnErasedJobIsHeldNoLonger) {
 TEST(OrderIndexTest, WaitingJobsAreNotAmongTheRunning) {
   OrderIndex index;
   index.PushWaiting(JobAt(0), {1}, RankOf(10, 0));
-  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), IndexedJobs());
 }
 
 TEST(OrderIndexTest, RunningJobsComeFromTheWorst) {
@@ -97,9 +97,9 @@ TEST(OrderIndexTest, RunningJobsComeFromTheWorst) {
   Launch(index, JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
   Launch(index, JobAt(1), RankOf(30, 1), -1, AtSeconds(0));
   Launch(index, JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
-  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(1), JobAt(2), JobAt(0)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), IndexedJobs({JobAt(1), JobAt(2), JobAt(0)}));
   index.Erase(JobAt(2));
-  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs({JobAt(1), JobAt(0)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), IndexedJobs({JobAt(1), JobAt(0)}));
 }
 
 TEST(OrderIndexTest, OnlyRunningJobsBelowTheLimitAreGoneThrough) {
@@ -107,8 +107,8 @@ TEST(OrderIndexTest, OnlyRunningJobsBelowTheLimitAreGoneThrough) {
   Launch(index, JobAt(0), RankOf(10, 0), 0, AtSeconds(0));
   Launch(index, JobAt(1), RankOf(20, 1), 0, AtSeconds(0));
   Launch(index, JobAt(2), RankOf(20, 2), 0, AtSeconds(0));
-  EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 1)), Jobs({JobAt(2)}));
-  EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 2)), Jobs());
+  EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 1)), IndexedJobs({JobAt(2)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(0), RankOf(20, 2)), IndexedJobs());
 }
 
 TEST(OrderIndexTest, RunningKeysMoveWithTime) {
@@ -122,8 +122,8 @@ TEST(OrderIndexTest, AFasterKeyOvertakesASlowerOne) {
   OrderIndex index;
   Launch(index, JobAt(0), RankOf(100e6, 0), -4, AtSeconds(0));  // falls by 4 a second
   Launch(index, JobAt(1), RankOf(70e6, 1), -1, AtSeconds(0));
-  EXPECT_EQ(FromWorst(index, AtSeconds(9)), Jobs({JobAt(0), JobAt(1)}));
-  EXPECT_EQ(FromWorst(index, AtSeconds(11)), Jobs({JobAt(1), JobAt(0)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(9)), IndexedJobs({JobAt(0), JobAt(1)}));
+  EXPECT_EQ(FromWorst(index, AtSeconds(11)), IndexedJobs({JobAt(1), JobAt(0)}));
 }
 
 TEST(OrderIndexTest, AWaitingKeyStaysWhereItIs) {
@@ -137,7 +137,7 @@ TEST(OrderIndexTest, AJobGoesFromRunningToWaiting) {
   Launch(index, JobAt(0), RankOf(10, 0), -1, AtSeconds(0));
   index.Erase(JobAt(0));
   index.PushWaiting(JobAt(0), {2}, RankOf(5, 0));
-  EXPECT_EQ(FromWorst(index, AtSeconds(0)), Jobs());
+  EXPECT_EQ(FromWorst(index, AtSeconds(0)), IndexedJobs());
   EXPECT_EQ(BestOf(index, 2), JobAt(0));
   EXPECT_EQ(index.RankAt(JobAt(0), AtSeconds(9)).key[0], 5);
 }

@@ -49,7 +49,7 @@ using std::chrono::milliseconds;
 
 constexpr int kFailed = 1;
 
-void Complain(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
+void SayOnStderr(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
 
 int ExitCodeOf(int status) {
   constexpr int kKilled = 128;
@@ -357,7 +357,7 @@ void Supervisor::StartWorkers() {
   const std::optional<ProcessGroup> group =
       ProcessGroup::Of(has_terminal ? getpid() : workers_.front().pid);
   if (Status written = group ? folder_.WriteGroup(*group) : Status(); !written.ok()) {
-    Complain(written.error().message);
+    SayOnStderr(written.error().message);
   }
 }
 
@@ -657,7 +657,7 @@ void Supervisor::TellChange() {
   }
   if (report.checkpointed_iterations() != told_.checkpointed_iterations()) {
     if (Status written = folder_.WriteReport(report); !written.ok()) {
-      Complain(written.error().message);
+      SayOnStderr(written.error().message);
     }
   }
   if (progressed) {
@@ -681,7 +681,7 @@ void Supervisor::WriteLastReport() {
     if (written.ok()) {
       return;
     }
-    Complain(written.error().message);
+    SayOnStderr(written.error().message);
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -748,7 +748,7 @@ int RunSupervisor(const std::string& attempt_folder, const std::string& launch,
   close_range(STDERR_FILENO + 1, ~0U, 0);  // descriptors of the caller are not kept open
   Result<AttemptFolder> folder = AttemptFolder::At(attempt_folder);
   if (!folder.ok()) {
-    Complain(folder.error().message);
+    SayOnStderr(folder.error().message);
     return kFailed;
   }
   if (!RedirectOutput(folder.value())) {
@@ -756,7 +756,7 @@ int RunSupervisor(const std::string& attempt_folder, const std::string& launch,
   }
   Result<std::optional<Prepared>> prepared = Prepare(std::move(folder).value(), launch, key);
   if (!prepared.ok()) {
-    Complain(prepared.error().message);
+    SayOnStderr(prepared.error().message);
     return kFailed;
   }
   if (!prepared.value().has_value()) {

@@ -771,22 +771,15 @@ TEST(CatalogTest, ListsEverythingAsTextAndJson) {
 }
 
 // Release and debug builds, and a second run, give the same digest.
+// In each build: debug, optimised, with sanitizers, by either compiler.
 TEST(DeterminismTest, TheDigestOfTheExampleIsFixed) {
-  const auto digest = [](const std::string& json) {
-    const std::size_t at = json.find("\"journal_digest\": \"");
-    return json.substr(at, 84);
-  };
   const std::string arguments = "simulate " + kExample + " --policy tiresias --json";
-  const std::string first = digest(RunTrainyard(arguments).out);
-  EXPECT_EQ(first, digest(RunTrainyard(arguments).out));
-  const std::string other = TRAINYARD_OTHER_PROGRAM;
-  ASSERT_TRUE(std::filesystem::exists(other)) << "build it: scripts/build.sh release trainyard";
-  const std::string out = ScratchPath("other.json");
-  ASSERT_EQ(
-      std::system(
-          ("cd '" TRAINYARD_SOURCE_DIR "' && " + other + " " + arguments + " >" + out).c_str()),
-      0);
-  EXPECT_EQ(first, digest(ReadText(out)));
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_NE(RunTrainyard(arguments).out.find(
+                  "\"journal_digest\": "
+                  "\"cd72cb381bb152f660fde88070d1854c84363c41d61d8e78ce0194f178f32c43\""),
+              std::string::npos);
+  }
 }
 
 }  // namespace

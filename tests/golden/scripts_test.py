@@ -81,10 +81,46 @@ class Scripts(unittest.TestCase):
             self.assertEqual(result.returncode, 2)
             self.assertIn("usage: ./dev reference FOLDER", result.stderr)
 
-    def test_tests_say_that_they_need_the_inputs(self):
-        result = self.run_in_tree("scripts/test.sh", TRAINYARD_REFERENCE=str(self.tree / "absent"))
+    def with_fake_tools(self):
+        """A build and a test run that only say that they were called, and with which inputs."""
+        for name, says in (("scripts/build.sh", "build"), ("bin/ctest", "ctest"),
+                           ("scripts/generated_inputs.py", "generated")):
+            self.write(name, f'#!/bin/sh\necho "{says} ${{TRAINYARD_REFERENCE-no folder}}'
+                             f' ${{TRAINYARD_WITHOUT_REFERENCE-whole}}"\n'.encode()).chmod(0o755)
+        self.write("build/release/Testing/Temporary/LastTest.log", b"")
+        return {"PATH": f"{self.tree}/bin:{os.environ['PATH']}"}
+
+    def test_a_folder_that_is_named_must_be_there(self):
+        result = self.run_in_tree("scripts/test.sh", TRAINYARD_REFERENCE=str(self.tree / "absent"),
+                                  **self.with_fake_tools())
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--without-reference", result.stderr)
+        self.assertIn(f"no published inputs at {self.tree}/absent", result.stderr)
+        self.assertIn("docs/reference.md", result.stderr)
+        self.assertEqual(result.stdout, "")
+
+    def test_a_clone_that_stands_alone_is_tested_with_generated_inputs(self):
+        for variables in ({}, {"CI": "true"}):
+            result = self.run_in_tree("scripts/test.sh", **self.with_fake_tools(), **variables)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout.splitlines()[:3],
+                             ["build no folder 1", "generated no folder 1",
+                              f"ctest {self.tree.resolve()}/build/generated 1"])
+            self.assertIn("docs/reference.md", result.stdout.splitlines()[-1])
+
+    def test_inputs_without_results_are_used(self):
+        self.write("inputs/data/a/plain.csv", PLAIN)
+        result = self.run_in_tree("scripts/test.sh", TRAINYARD_REFERENCE=str(self.tree / "inputs"),
+                                  **self.with_fake_tools())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"ctest {self.tree.resolve()}/inputs 1\n", result.stdout)
+        self.assertNotIn("generated", result.stdout)
+
+    def test_a_whole_folder_leaves_nothing_out(self):
+        self.write("inputs/golden/manifest.csv", b"case\n")
+        result = self.run_in_tree("scripts/test.sh", TRAINYARD_REFERENCE=str(self.tree / "inputs"),
+                                  TRAINYARD_WITHOUT_REFERENCE="1", **self.with_fake_tools())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.splitlines()[1:], [f"ctest {self.tree.resolve()}/inputs whole"])
 
     def test_what_was_not_checked_is_said_at_the_end(self):
         log = b"""1/4 Test: whole
@@ -102,37 +138,32 @@ not checked: needs the published inputs
 9 cases equal, 0 near, 0 different, 0 not supported, 3 without their inputs
 <end of output>
 """
-        self.write("build/dev/Testing/Temporary/LastTest.log", log)
-        for name in ("scripts/build.sh", "bin/ctest"):
-            self.write(name, b"#!/bin/sh\n").chmod(0o755)
-        result = self.run_in_tree("scripts/test.sh", "--without-reference",
-                                  PATH=f"{self.tree}/bin:{os.environ['PATH']}",
-                                  TRAINYARD_REFERENCE=str(self.tree / "absent"))
+        tools = self.with_fake_tools()
+        self.write("build/release/Testing/Temporary/LastTest.log", log)
+        result = self.run_in_tree("scripts/test.sh", **tools)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(result.stdout.splitlines(), [
-            "not checked, for lack of the published inputs or results:",
+        self.assertEqual(result.stdout.splitlines()[3:], [
+            "left out, for lack of the published inputs or results:",
             "  partly: 2 tests",
             "  golden/published: all",
             "  golden/published_here: 9 cases equal, 0 near, 0 different, 0 not supported, 3 without "
             "their inputs",
-            "docs/reference.md says where they come from"])
+            "docs/reference.md says where they come from; then: TRAINYARD_REFERENCE=FOLDER ./dev test"])
 
-    def test_ci_leaves_nothing_unchecked(self):
-        for arguments, variables in ((["--without-reference"], {}),
-                                     ([], {"TRAINYARD_WITHOUT_REFERENCE": "1"})):
-            result = self.run_in_tree("scripts/test.sh", *arguments, CI="true", **variables)
-            self.assertEqual(result.returncode, 2)
-            self.assertIn("not for CI", result.stderr)
-
-    def test_the_command_of_ci_passes_no_such_wish_on(self):
-        show = b'#!/bin/sh\necho "$0 $* ${TRAINYARD_WITHOUT_REFERENCE-nothing}"\n'
+    def test_ci_needs_the_inputs_and_leaves_nothing_unchecked(self):
+        show = b'#!/bin/sh\necho "$0 $* $TRAINYARD_REFERENCE"\n'
         for name in ("dev", "scripts/sanitize.sh", "scripts/lint.sh"):
             self.write(name, show).chmod(0o755)
-        result = self.run_in_tree(".ci/run", TRAINYARD_WITHOUT_REFERENCE="1")
+        folder = str(self.tree / "inputs")
+        result = self.run_in_tree(".ci/run", TRAINYARD_REFERENCE=folder)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn(f"no published inputs and results at {folder}", result.stderr)
+        self.write("inputs/golden/manifest.csv", b"case\n")
+        result = self.run_in_tree(".ci/run", TRAINYARD_REFERENCE=folder)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout.splitlines(),
-                         ["./dev test nothing", "./dev package --test nothing",
-                          "scripts/sanitize.sh  nothing", "scripts/lint.sh  nothing"])
+                         [f"./dev test {folder}", f"./dev package --test {folder}",
+                          f"scripts/sanitize.sh  {folder}", f"scripts/lint.sh  {folder}"])
 
 
 if __name__ == "__main__":

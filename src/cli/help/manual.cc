@@ -37,7 +37,7 @@ std::string OptionRoff(const OptionText& option) {
   return ".TP\n" + title + "\n" + Roff(option.help) + "\n";
 }
 
-std::string TextOf(const CommandText& command) {
+std::string ManualText(const CommandText& command) {
   std::string text = fmt::format(".TH \"{}\" 1 \"\" \"Trainyard {}\" \"User Commands\"\n",
                                  Roff(PageName(command.path)), TRAINYARD_VERSION);
   text += fmt::format(".SH NAME\n{} \\- {}\n", Roff(PageName(command.path)), Roff(command.help));
@@ -71,7 +71,7 @@ std::string TextOf(const CommandText& command) {
 
 void AddPages(const CommandText& command,
               std::vector<ManualPage>& pages) {  // NOLINT(misc-no-recursion)
-  pages.push_back({PageName(command.path) + ".1", TextOf(command)});
+  pages.push_back({PageName(command.path) + ".1", ManualText(command)});
   for (const CommandText& inner : command.commands) {
     AddPages(inner, pages);
   }

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "io/json.h"
 #include "live/job_request.h"
 #include "trainyard/live.pb.h"
 

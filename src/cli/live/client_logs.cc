@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "cli/live/client_logs.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
+#include "io/json.h"
 
 namespace trainyard::cli {
 namespace {

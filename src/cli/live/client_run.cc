@@ -168,7 +168,7 @@ Status Wait(const WaitOptions& options, Command& chosen) {
 
 // --------------------------------------------------------------------------------------------- run
 
-struct RunOptions : JobOptionValues {
+struct RunCommandOptions : JobOptionValues {
   int rank = 0;
   bool quiet = false;
   bool terminal = false;
@@ -249,7 +249,7 @@ void CancelAll(const std::vector<std::uint64_t>& jobs, rpc::ClusterClient& clien
 }
 
 // Sets what the first worker gets to read, and the kind of its terminal.
-Status ChooseInput(RunOptions& options) {
+Status ChooseInput(RunCommandOptions& options) {
   if (!options.terminal) {
     options.input = HasInput() ? v1::LaunchSpec::PIPE : v1::LaunchSpec::NOTHING;
     return {};
@@ -275,7 +275,8 @@ Result<v1::JobStatus> StatusNow(rpc::ClusterClient& client, std::uint64_t job) {
 
 // The terminal of worker 0, through all attempts of the job. What the session does not tell any
 // more is in the log, which has the same bytes.
-Status ShowTerminal(const RunOptions& options, std::uint64_t number, rpc::ClusterClient& client) {
+Status ShowTerminal(const RunCommandOptions& options, std::uint64_t number,
+                    rpc::ClusterClient& client) {
   constexpr milliseconds kBreath{100};
   std::uint32_t shown = 0;
   std::string why;
@@ -305,20 +306,21 @@ Status ShowTerminal(const RunOptions& options, std::uint64_t number, rpc::Cluste
 }
 
 // How many workers it has, or will have if its GPUs do not change.
-int WorkersOf(const v1::JobStatus& job) {
+int WorkerCountOf(const v1::JobStatus& job) {
   return job.request().launch().workers() == v1::LaunchSpec::PER_NODE
              ? std::max(1, job.grants_size())
              : job.request().gpus();
 }
 
 // The output of all workers, a line at a time, once the job has been granted its GPUs.
-Status ShowLabelled(const RunOptions& options, std::uint64_t number, rpc::ClusterClient& client) {
+Status ShowLabelled(const RunCommandOptions& options, std::uint64_t number,
+                    rpc::ClusterClient& client) {
   ASSIGN_OR_RETURN(v1::JobStatus job, StatusNow(client, number));
   while (job.attempt() == 0 && !live::HasEnded(job.state())) {
     std::this_thread::sleep_for(kPause);
     ASSIGN_OR_RETURN(job, StatusNow(client, number));
   }
-  const int workers = WorkersOf(job);
+  const int workers = WorkerCountOf(job);
   std::vector<LogsOptions> logs(static_cast<std::size_t>(workers));
   std::vector<std::thread> others;
   for (int rank = 0; rank < workers; ++rank) {
@@ -339,7 +341,7 @@ Status ShowLabelled(const RunOptions& options, std::uint64_t number, rpc::Cluste
   return shown;
 }
 
-Status ShowLog(const RunOptions& options, std::uint64_t number) {
+Status ShowLog(const RunCommandOptions& options, std::uint64_t number) {
   LogsOptions logs;
   logs.controller = options.controller;
   logs.rank = options.rank;
@@ -349,8 +351,8 @@ Status ShowLog(const RunOptions& options, std::uint64_t number) {
 }
 
 // Waits for all tasks of the array; a signal cancels those that are left.
-Status RunArray(const RunOptions& options, std::uint64_t array, const BlockedSignals& blocked,
-                rpc::ClusterClient& client, Command& chosen) {
+Status RunArray(const RunCommandOptions& options, std::uint64_t array,
+                const BlockedSignals& blocked, rpc::ClusterClient& client, Command& chosen) {
   WaitOptions all;
   all.controller = options.controller;
   all.json = options.json;
@@ -391,7 +393,7 @@ Status RunArray(const RunOptions& options, std::uint64_t array, const BlockedSig
   return {};
 }
 
-Status Run(RunOptions options, Command& chosen) {
+Status Run(RunCommandOptions options, Command& chosen) {
   const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH});
   RETURN_IF_ERROR(ChooseInput(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
@@ -453,7 +455,7 @@ void AddWait(CLI::App& app, Command& chosen) {
 }
 
 void AddRun(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<RunOptions>();
+  auto options = std::make_shared<RunCommandOptions>();
   CLI::App* command =
       app.add_subcommand("run", "submit a job, show what it writes and wait for its end");
   command->footer(
@@ -477,8 +479,9 @@ void AddRun(CLI::App& app, Command& chosen) {
                  "the output of all workers; each line begins with the worker's number")
       ->excludes("--pty", "--rank");
   command->add_flag("--quiet", options->quiet, "do not tell the number of the job");
-  command->callback(
-      [options, &chosen] { chosen.run = [options, &chosen] { return Run(*options, chosen); }; });
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] { return RunAndFollow(*options, chosen); };
+  });
 }
 
 }  // namespace trainyard::cli

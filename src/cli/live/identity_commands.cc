@@ -32,7 +32,7 @@ struct IdentityOptions {
   double life = 3600;
 };
 
-void AddController(CLI::App& command, IdentityOptions& options) {
+void AddControllerAddress(CLI::App& command, IdentityOptions& options) {
   command.add_option("--controller", options.controller, "HOST[:PORT] of the controller")
       ->envname("TRAINYARD_CONTROLLER")
       ->capture_default_str();
@@ -160,13 +160,13 @@ Status Revoke(const IdentityOptions& options) {
   return reply.ok() ? Status() : Status(reply.error());
 }
 
-using Run = Status (*)(const IdentityOptions&);
+using RunIdentity = Status (*)(const IdentityOptions&);
 
-struct CommandWords {
+struct IdentityWords {
   const char* name;
   const char* about;
   const char* what;  // the word for what it is about; empty: none
-  Run run;
+  RunIdentity run;
 };
 
 struct Added {
@@ -174,10 +174,10 @@ struct Added {
   IdentityOptions& options;
 };
 
-Added Add(CLI::App& above, const CommandWords& words, Command& chosen) {
+Added Add(CLI::App& above, const IdentityWords& words, Command& chosen) {
   const auto options = std::make_shared<IdentityOptions>();
   CLI::App* command = above.add_subcommand(words.name, words.about);
-  AddController(*command, *options);
+  AddControllerAddress(*command, *options);
   if (*words.what != '\0') {
     command->add_option(words.what, options->name)->required();
   }

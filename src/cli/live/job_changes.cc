@@ -34,7 +34,7 @@ struct ChangeOptions : ClusterOptions {
 };
 
 // Which call it is, and the status in its answer.
-struct Change {
+struct JobChange {
   void (*put)(const ChangeOptions& options, std::uint64_t job, v1::ClientRequest& request);
   const v1::JobStatus& (*status)(const v1::ClientReply& reply);
   // Of the jobs that a filter or the number of an array stands for: those that are meant.
@@ -73,24 +73,24 @@ void PutUpdate(const ChangeOptions& options, std::uint64_t job, v1::ClientReques
   }
 }
 
-constexpr Change kCancel{
+constexpr JobChange kCancel{
     PutCancel,
     [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.cancel().status(); },
     IsAny};
-constexpr Change kHold{
+constexpr JobChange kHold{
     PutHold,
     [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.hold().status(); },
     IsHeldOrNot};
-constexpr Change kRequeue{
+constexpr JobChange kRequeue{
     PutRequeue,
     [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.requeue().status(); },
     HoldsGpus};
-constexpr Change kUpdate{
+constexpr JobChange kUpdate{
     PutUpdate,
     [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.update().status(); },
     IsAny};
 
-Status Apply(const ChangeOptions& options, const Change& change) {
+Status ApplyTo(const ChangeOptions& options, const JobChange& change) {
   if (change.put == PutUpdate && options.values.empty()) {
     return InvalidArgument(
         "nothing is to be updated; expected --time, --begin, --dependency, --priority, --set-name, "
@@ -124,7 +124,7 @@ Status Apply(const ChangeOptions& options, const Change& change) {
       });
 }
 
-CLI::App* AddChange(CLI::App& app, Command& chosen, const Change& change,
+CLI::App* AddChange(CLI::App& app, Command& chosen, const JobChange& change,
                     const std::shared_ptr<ChangeOptions>& options) {
   CLI::App* command = app.add_subcommand(options->name, options->help);
   command->add_option("JOB", options->selection.jobs,
@@ -132,7 +132,7 @@ CLI::App* AddChange(CLI::App& app, Command& chosen, const Change& change,
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen, &change] {
-    chosen.run = [options, &change] { return Apply(*options, change); };
+    chosen.run = [options, &change] { return ApplyTo(*options, change); };
   });
   return command;
 }

@@ -13,7 +13,6 @@
 #include <functional>
 #include <initializer_list>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "base/try.h"
 #include "cli/live/slurm_time.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/text_check.h"
 #include "io/toml.h"
 #include "live/job_request.h"
@@ -505,7 +505,7 @@ Status SetNotify(const Setting& setting, v1::JobRequest& job) {
              : setting.Bad("begin, end, fail and preempt, with commas between several");
 }
 
-Status SetCommand(const Setting& setting, v1::JobRequest& job) {
+Status ReadCommand(const Setting& setting, v1::JobRequest& job) {
   const nlohmann::json& words = setting.value;
   if (!words.is_array() || words.empty() ||
       !std::all_of(words.begin(), words.end(),
@@ -526,7 +526,7 @@ Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
-Status SetHold(const Setting& setting, v1::JobRequest& job) {
+Status ReadHold(const Setting& setting, v1::JobRequest& job) {
   if (!setting.value.is_boolean()) {
     return setting.Bad("true or false");
   }
@@ -573,11 +573,11 @@ const std::vector<FileKey>& Keys() {
               SetContainerName},
              {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
              {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
-             {{"hold", "", "keep it from starting until it is released"}, SetHold},
+             {{"hold", "", "keep it from starting until it is released"}, ReadHold},
              {{"notify", "EVENT,...",
                "tell of begin, end, fail and preempt, as the controller's operator has set up"},
               SetNotify},
-             {{"command", "", ""}, SetCommand},
+             {{"command", "", ""}, ReadCommand},
          }) {
       keys.push_back(key);
     }

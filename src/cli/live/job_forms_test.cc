@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "cli/live/job_file.h"
 #include "engine/journal.h"
+#include "io/json.h"
 #include "live/controller.h"
 #include "live/job_request.h"
 #include "model/job_fields.h"
@@ -476,31 +476,31 @@ TEST(JobFormsTest, JobFilesAndOptionsSayWhatARequestSays) {
 // Another value than that of a new job, for each type. They go together: 2 GPUs everywhere, and the
 // first soft deadline is the deadline.
 constexpr int kSubmitSecond = 100;
-void Change(std::string& text) { text = "x, \"y\""; }
+void FormChange(std::string& text) { text = "x, \"y\""; }
 template <std::signed_integral T>
-void Change(T& number) {
+void FormChange(T& number) {
   number = 2;
 }
-void Change(bool& flag) { flag = true; }
-void Change(std::optional<double>& amount) { amount = 2.5; }
-void Change(std::optional<Duration>& time) { time = FromSeconds(2.5); }
-void Change(TimePoint& time) { time = AtSeconds(kSubmitSecond); }
-void Change(std::optional<TimePoint>& time) { time = AtSeconds(150.5); }
-void Change(std::optional<StageTimes>& stages) {
+void FormChange(bool& flag) { flag = true; }
+void FormChange(std::optional<double>& amount) { amount = 2.5; }
+void FormChange(std::optional<Duration>& time) { time = FromSeconds(2.5); }
+void FormChange(TimePoint& time) { time = AtSeconds(kSubmitSecond); }
+void FormChange(std::optional<TimePoint>& time) { time = AtSeconds(150.5); }
+void FormChange(std::optional<StageTimes>& stages) {
   stages = {.iteration = 0.5, .stages = {0.25, 0.5, 0.125}};
 }
-void Change(std::vector<SoftDeadline>& deadlines) {
+void FormChange(std::vector<SoftDeadline>& deadlines) {
   deadlines = {{AtSeconds(150.5), 2}, {AtSeconds(160), 1}};
 }
-void Change(Slices& devices) { devices = {{.node = NodeAt(1), .gpus = 0b11}}; }
-void Change(std::optional<DataSet>& data) { data = {.name = "d", .mib = 5, .home = "/data/d"}; }
-void Change(std::vector<std::string>& names) { names = {"A100", "V100"}; }
-void Change(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
+void FormChange(Slices& devices) { devices = {{.node = NodeAt(1), .gpus = 0b11}}; }
+void FormChange(std::optional<DataSet>& data) { data = {.name = "d", .mib = 5, .home = "/data/d"}; }
+void FormChange(std::vector<std::string>& names) { names = {"A100", "V100"}; }
+void FormChange(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
 
 // Two jobs that have another value in every field between them: a best-effort job has no deadline.
 std::vector<JobSpec> JobsWithAllFields() {
   model::JobDraft draft;
-  model::ForEachJobField([&](const auto& field) { Change(draft.At(field)); });
+  model::ForEachJobField([&](const auto& field) { FormChange(draft.At(field)); });
   draft.traits.dependency = "afterok:1:2_3,singleton";  // texts of a form
   draft.traits.array = "1-3,7%2";
   model::JobDraft best_effort = draft;
@@ -581,7 +581,7 @@ std::string TextOf(const model::JobFieldInfo& info, const std::vector<SoftDeadli
 std::string TextOf(const model::JobFieldInfo&, const std::optional<DataSet>& data) {
   return fmt::format("{}={}:{}", data->name, data->home, data->mib);
 }
-std::string TextOf(const model::JobFieldInfo&, const Slices& /*of Change*/) { return "n1:0-1"; }
+std::string TextOf(const model::JobFieldInfo&, const Slices& /*of FormChange*/) { return "n1:0-1"; }
 std::string TextOf(const model::JobFieldInfo&, const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, "|"));
 }

@@ -117,7 +117,7 @@ void KeepModel(const std::string& model, v1::ProfilesReply& reply) {
   }
 }
 
-Status Show(const ProfilesOptions& options) {
+Status ShowProfiles(const ProfilesOptions& options) {
   ASSIGN_OR_RETURN(v1::ProfilesReply reply, OfCluster(options));
   KeepModel(options.model, reply);
   if (options.json) {
@@ -229,7 +229,8 @@ void AddProfiles(CLI::App& app, Command& chosen) {
       app.add_subcommand("profiles", "what the cluster has measured of its own jobs");
   profiles->require_subcommand(1);
   const auto options = std::make_shared<ProfilesOptions>();
-  AddOne(profiles->add_subcommand("show", "a line for each measurement"), Show, chosen, options);
+  AddOne(profiles->add_subcommand("show", "a line for each measurement"), ShowProfiles, chosen,
+         options);
   AddOne(profiles->add_subcommand("export", "write it into a folder, for --measured"), Export,
          chosen, options)
       ->add_option("FOLDER", options->folder, "gets measured.csv")

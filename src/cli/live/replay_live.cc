@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "cli/running.h"
 #include "daemon/fast_forward.h"
 #include "daemon/live_replay.h"
+#include "io/json.h"
 #include "results/metrics/fidelity.h"
 #include "results/write/output.h"
 #include "rpc/address.h"
@@ -108,7 +108,7 @@ struct FidelityCommand {
   bool json = false;
 };
 
-std::string Text(const std::optional<double>& seconds) {
+std::string ReplayText(const std::optional<double>& seconds) {
   return seconds ? fmt::format("{:.3f}", *seconds) : "-";
 }
 
@@ -122,12 +122,13 @@ void PrintFidelity(const results::Fidelity& fidelity) {
   for (const results::FidelityRow& row : fidelity.rows) {
     const bool both = row.jct_a && row.jct_b;
     fmt::print("{:<24} {:>11} {:>14} {:>14} {:>12}\n", row.job,
-               row.outcome_a == row.outcome_b ? row.outcome_a : "differs", Text(row.jct_a),
-               Text(row.jct_b), both ? fmt::format("{:+.3f}", *row.jct_b - *row.jct_a) : "-");
+               row.outcome_a == row.outcome_b ? row.outcome_a : "differs", ReplayText(row.jct_a),
+               ReplayText(row.jct_b), both ? fmt::format("{:+.3f}", *row.jct_b - *row.jct_a) : "-");
   }
   fmt::print("jobs {}: same outcome {}, same JCT {}\n", fidelity.rows.size(), fidelity.same_outcome,
              fidelity.same_jct);
-  fmt::print("mean JCT {} against {}", Text(fidelity.jct_mean_a), Text(fidelity.jct_mean_b));
+  fmt::print("mean JCT {} against {}", ReplayText(fidelity.jct_mean_a),
+             ReplayText(fidelity.jct_mean_b));
   if (fidelity.jct_difference) {
     fmt::print(": {:.3f} % apart", *fidelity.jct_difference * 100);
   }

@@ -54,21 +54,21 @@ struct ProfileCommand {
 };
 
 // A folder for what the runs leave behind, which goes away with it.
-class ScratchFolder {
+class RunsFolder {
  public:
-  ScratchFolder() {
+  RunsFolder() {
     std::string path =
         (std::filesystem::temp_directory_path() / "trainyard-profile-XXXXXX").string();
     if (mkdtemp(path.data()) != nullptr) {
       path_ = std::move(path);
     }
   }
-  ~ScratchFolder() {
+  ~RunsFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  RunsFolder(const RunsFolder&) = delete;
+  RunsFolder& operator=(const RunsFolder&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }  // empty: none could be made
 
@@ -121,7 +121,7 @@ Status WithMeasurer(const ProfileCommand& command, const Take& take, const Use& 
     return Failed(
         fmt::format("--out {}: the folder cannot be made: {}", command.out, error.message()));
   }
-  const ScratchFolder scratch;
+  const RunsFolder scratch;
   if (scratch.path().empty()) {
     return Failed("no folder can be made for temporary files; expected room below TMPDIR");
   }
@@ -148,7 +148,7 @@ Status WithMeasurer(const ProfileCommand& command, const Take& take, const Use& 
 
 // ------------------------------------------------------------------------------------------- verbs
 
-Status Throughput(const ProfileCommand& command) {
+Status ThroughputCommand(const ProfileCommand& command) {
   const profiler::ThroughputGrid grid{.batches = command.batches,
                                       .gpus = command.gpus,
                                       .loader_workers_per_gpu = command.workers_per_gpu};
@@ -331,7 +331,7 @@ void AddShared(CLI::App& verb, ProfileCommand& command) {
   verb.add_flag("--json", command.json, "print JSON");
 }
 
-void AddGpus(CLI::App& verb, ProfileCommand& command, bool several) {
+void AddGpuCounts(CLI::App& verb, ProfileCommand& command, bool several) {
   auto* option =
       verb.add_option("--gpus,--num-gpus", command.gpus, "processes, one for each GPU; one machine")
           ->delimiter(',')
@@ -344,7 +344,7 @@ void AddGpus(CLI::App& verb, ProfileCommand& command, bool several) {
 }
 
 void AddSensitivity(CLI::App& verb, ProfileCommand& command) {
-  AddGpus(verb, command, false);
+  AddGpuCounts(verb, command, false);
   verb.add_option("--nnodes", command.nodes, "machines: 1")->check(CLI::Range(1, 4096));
   verb.add_option("--master_addr,--master-addr", command.master_address,
                   "address at which the processes meet")
@@ -408,10 +408,10 @@ void AddProfile(CLI::App& app, Command& chosen) {
   profile->require_subcommand(1);
 
   auto command = std::make_shared<ProfileCommand>();
-  CLI::App* verb =
-      AddVerb(*profile, chosen,
-              {"throughput", "iterations per second by batch size and GPUs", Throughput}, command);
-  AddGpus(*verb, *command, true);
+  CLI::App* verb = AddVerb(
+      *profile, chosen,
+      {"throughput", "iterations per second by batch size and GPUs", ThroughputCommand}, command);
+  AddGpuCounts(*verb, *command, true);
   verb->add_option("--gpu-type", command->gpu_type, "on which it is measured");
   verb->add_option("--workers", command->workers_per_gpu, "loader workers of each process")
       ->transform(WholeNumber())
@@ -426,7 +426,7 @@ void AddProfile(CLI::App& app, Command& chosen) {
   command = std::make_shared<ProfileCommand>();
   verb = AddVerb(*profile, chosen, {"overhead", "what starts, stops and resizes cost", Overhead},
                  command);
-  AddGpus(*verb, *command, true);
+  AddGpuCounts(*verb, *command, true);
   verb->add_option(
       "--commands", command->commands,
       "command trace of ElasticFlow's artifact: the changes of size in it, in place of "
@@ -435,12 +435,12 @@ void AddProfile(CLI::App& app, Command& chosen) {
   command = std::make_shared<ProfileCommand>();
   verb = AddVerb(*profile, chosen,
                  {"stages", "times of loading, GPU and network in an iteration", Stages}, command);
-  AddGpus(*verb, *command, true);
+  AddGpuCounts(*verb, *command, true);
 
   command = std::make_shared<ProfileCommand>();
   verb = AddVerb(*profile, chosen,
                  {"loader", "what loader workers deliver: torchloader's model", Loader}, command);
-  AddGpus(*verb, *command, false);
+  AddGpuCounts(*verb, *command, false);
   verb->add_option("--workers", command->workers, "loader workers of all processes together")
       ->delimiter(',')
       ->transform(WholeNumber())

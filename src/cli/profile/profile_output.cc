@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/try.h"
+#include "io/json.h"
 #include "results/write/figure.h"
 #include "results/write/table.h"
 

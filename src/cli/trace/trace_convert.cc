@@ -10,13 +10,13 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/try.h"
 #include "cli/reading.h"
+#include "io/json.h"
 #include "io/pack.h"
 #include "results/write/output_file.h"
 #include "trace/trace.h"

@@ -32,8 +32,8 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr double kHour = 3600;
-constexpr double kDay = 24 * kHour;
+constexpr double kSecondsAnHour = 3600;
+constexpr double kSecondsADay = 24 * kSecondsAnHour;
 
 // Where generated text goes.
 struct Target {
@@ -311,7 +311,7 @@ Result<trace::WorkloadOptions> WorkloadOptionsOf(GenerateCommand& command) {
   }
   options.largest_job = command.Has("--largest-job") ? command.largest_job : 0;
   if (command.mix.longest_hours > 0) {
-    options.most_seconds = std::max(1.0, command.mix.longest_hours * kHour);
+    options.most_seconds = std::max(1.0, command.mix.longest_hours * kSecondsAnHour);
   }
   options.deadline_share = command.mix.deadline_share;
   options.least_deadline_factor = command.elasticflow.least_deadline_factor;
@@ -346,7 +346,7 @@ Result<std::vector<JobSpec>> GenerateInStyle(GenerateCommand& command) {
   return command.style == "synergy" ? GenerateSynergy(command) : GenerateElasticflow(command);
 }
 
-Result<std::string> TextOf(const std::vector<JobSpec>& jobs, const std::string& format) {
+Result<std::string> SettingText(const std::vector<JobSpec>& jobs, const std::string& format) {
   if (format == "elasticflow" || format == "synergy") {
     for (const JobSpec& job : jobs) {
       if (!job.iterations || !job.duration) {
@@ -372,7 +372,7 @@ Status Generate(GenerateCommand& command) {
     command.format = "blox";  // no other has the time of handing over
   }
   ASSIGN_OR_RETURN(const std::vector<JobSpec> jobs, GenerateInStyle(command));
-  ASSIGN_OR_RETURN(const std::string text, TextOf(jobs, command.format));
+  ASSIGN_OR_RETURN(const std::string text, SettingText(jobs, command.format));
   return WriteText(command.target, text);
 }
 
@@ -386,7 +386,7 @@ void AddMixOptions(CLI::App& app, GenerateCommand& command) {
       ->check(Positive())
       ->capture_default_str();
   app.add_option("--longest-hours", command.mix.longest_hours, "cut durations there; 0: never")
-      ->transform(Span(kHour))
+      ->transform(Span(kSecondsAnHour))
       ->check(NonNegative());
   app.add_option("--deadline-share", command.mix.deadline_share, "share of jobs with a deadline")
       ->check(Finite())
@@ -443,7 +443,7 @@ void AddSynergyOptions(CLI::App& app, GenerateCommand& command) {
 void AddBloxOptions(CLI::App& app, GenerateCommand& command) {
   app.option_defaults()->group(GroupOf("blox"));
   app.add_option("--hours", command.hours, "what is handed over by then, instead of --jobs")
-      ->transform(Span(kHour))
+      ->transform(Span(kSecondsAnHour))
       ->check(Finite())
       ->check(CLI::Range(0.0, 2.5e6));
   app.add_flag("--bursts", command.blox.bursts,
@@ -506,12 +506,15 @@ void AddGenerateFailures(CLI::App& trace, Command& chosen) {
         ->check(Finite())
         ->check(CLI::Range(1e-3, most));
   };
-  span("--days", command->options.days, kDay, "failures that begin by then", 36'500)->required();
+  span("--days", command->options.days, kSecondsADay, "failures that begin by then", 36'500)
+      ->required();
   command->options.mtbf_hours = 720;
   command->options.repair_hours = 4;
-  span("--mtbf-hours", command->options.mtbf_hours, kHour, "mean time in which a node is up", 1e6)
+  span("--mtbf-hours", command->options.mtbf_hours, kSecondsAnHour,
+       "mean time in which a node is up", 1e6)
       ->capture_default_str();
-  span("--repair-hours", command->options.repair_hours, kHour, "mean time in which it is down", 1e6)
+  span("--repair-hours", command->options.repair_hours, kSecondsAnHour,
+       "mean time in which it is down", 1e6)
       ->capture_default_str();
   app->add_option("--seed", command->options.seed, "seed of all draws")
       ->transform(Unsigned())

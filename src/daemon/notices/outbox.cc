@@ -9,13 +9,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "base/try.h"
 #include "io/file.h"
+#include "io/json.h"
 
 namespace trainyard::daemon {
 namespace {
@@ -33,7 +33,7 @@ ordered_json ToJson(const live::Notice& notice) {
           {"reason", notice.reason}};
 }
 
-std::string TextOf(const ordered_json& json) {
+std::string NoticeText(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -41,7 +41,7 @@ std::string TextOf(const ordered_json& json) {
 std::string LineOf(const live::Notice& notice) {
   ordered_json json = ToJson(notice);
   json["at"] = notice.at.time_since_epoch().count();
-  return TextOf(json);
+  return NoticeText(json);
 }
 
 live::Notice FromJson(const ordered_json& json) {
@@ -57,7 +57,7 @@ live::Notice FromJson(const ordered_json& json) {
 
 }  // namespace
 
-std::string JsonOf(const live::Notice& notice) { return TextOf(ToJson(notice)); }
+std::string JsonOf(const live::Notice& notice) { return NoticeText(ToJson(notice)); }
 
 Outbox::Outbox(Options options, Deliver deliver)
     : options_(std::move(options)), deliver_(std::move(deliver)) {}
@@ -161,7 +161,8 @@ void Outbox::Rewrite() {
   const std::string path = options_.file + ".new";
   constexpr mode_t kMine = 0600;
   io::Descriptor made(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMine));
-  std::string text = TextOf({{"mark", last_at_.time_since_epoch().count()}, {"keys", last_keys_}});
+  std::string text =
+      NoticeText({{"mark", last_at_.time_since_epoch().count()}, {"keys", last_keys_}});
   text += "\n";
   for (const Waiting& one : waiting_) {
     text += LineOf(one.notice) + "\n";

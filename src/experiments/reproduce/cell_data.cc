@@ -7,9 +7,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "io/json.h"
 #include "results/metrics/curves.h"
 #include "results/metrics/metrics.h"
 #include "trainyard/ids.h"

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "loader/allocation.h"
 #include "loader/model_catalog.h"
 

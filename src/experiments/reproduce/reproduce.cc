@@ -78,7 +78,7 @@ Together Combine(std::span<const FigureSpec> specs, const std::string& reference
 }
 
 // Every missing input once, with the cells' wording.
-void AddOnce(std::vector<std::string>& texts, const std::string& text) {
+void AddFigureOnce(std::vector<std::string>& texts, const std::string& text) {
   if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
     texts.push_back(text);
   }
@@ -98,7 +98,7 @@ Result<FigureOutcome> OutcomeOf(FigureSpec spec, std::span<const CellResult> res
         outcome.failed.push_back(fmt::format("{}: {}", result.id, result.reason));
         break;
       case CellStatus::kNotRun:
-        AddOnce(outcome.missing, result.reason);
+        AddFigureOnce(outcome.missing, result.reason);
         break;
     }
     outcome.data.emplace_back(std::nullopt);
@@ -199,7 +199,7 @@ std::vector<std::vector<std::string>> MissingInputs(std::span<const FigureSpec> 
   std::vector<std::vector<std::string>> missing(specs.size());
   for (std::size_t i = 0; i < planned.size(); ++i) {
     if (planned[i].outcome.status == CellStatus::kNotRun && !planned[i].outcome.reason.empty()) {
-      AddOnce(missing[together.from[i].first], planned[i].outcome.reason);
+      AddFigureOnce(missing[together.from[i].first], planned[i].outcome.reason);
     }
   }
   return missing;

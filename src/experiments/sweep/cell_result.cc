@@ -29,17 +29,17 @@ std::vector<CellMetric> MetricsOf(const results::Json& object) {
 }
 
 // Numbers keep their digits.
-results::Json JsonOf(const CellMetric& metric) {
+results::Json CellJson(const CellMetric& metric) {
   if (metric.is_text) {
     return metric.text;
   }
   return metric.text.empty() ? results::Json() : results::Json::parse(metric.text, nullptr, false);
 }
 
-results::Json JsonOf(const std::vector<CellMetric>& metrics) {
+results::Json CellJson(const std::vector<CellMetric>& metrics) {
   results::Json object = results::Json::object();
   for (const CellMetric& metric : metrics) {
-    object[metric.name] = JsonOf(metric);
+    object[metric.name] = CellJson(metric);
   }
   return object;
 }
@@ -83,7 +83,7 @@ std::vector<CellMetric> MetricsOf(const results::RunResult& run) {
 }
 
 std::string MetricsJson(const std::vector<CellMetric>& metrics) {
-  return results::JsonText(JsonOf(metrics));
+  return results::JsonText(CellJson(metrics));
 }
 
 Result<std::vector<CellMetric>> ParseMetrics(std::string_view json) {
@@ -99,7 +99,7 @@ std::string OutcomeJson(const CellOutcome& outcome, const std::string& digest) {
                             {"digest", digest},
                             {"status", std::string(Name(outcome.status))},
                             {"reason", outcome.reason},
-                            {"metrics", JsonOf(outcome.metrics)},
+                            {"metrics", CellJson(outcome.metrics)},
                             {"extra", outcome.extra}});
 }
 
@@ -195,7 +195,7 @@ std::string ResultsJson(const std::vector<std::string>& axes,
                 {"axes", AxesObject(axes, result.values, numeric)},
                 {"status", Name(result.status)},
                 {"reason", result.reason},
-                {"metrics", JsonOf(result.metrics)}};
+                {"metrics", CellJson(result.metrics)}};
       });
   return results::JsonText(cells, 2);
 }

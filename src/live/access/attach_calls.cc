@@ -13,7 +13,7 @@ constexpr std::size_t kMostCommand = std::size_t{32} << 10;
 constexpr std::size_t kMostInput = std::size_t{16} << 10;
 
 // What is wrong with the call, whatever the job; empty: nothing.
-std::string MistakeOf(const v1::AttachRequest& request) {
+std::string AttachMistakeOf(const v1::AttachRequest& request) {
   std::size_t size = request.term().size();
   const auto has_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   for (const std::string& word : request.command()) {
@@ -66,7 +66,7 @@ void LiveCalls::TakeSignal(std::uint64_t call, const v1::ClientRequest& from) {
 // Who opens a session is in the journal before it is opened; what goes to and fro is not.
 void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   v1::AttachRequest request = from.attach();
-  if (std::string mistake = MistakeOf(request); !mistake.empty()) {
+  if (std::string mistake = AttachMistakeOf(request); !mistake.empty()) {
     return Refuse(call, kInvalidArgument, std::move(mistake));
   }
   const std::optional<JobId> id = Find(call, from, request.job(), Touch::kEnter);

@@ -40,8 +40,8 @@ class OneEach final : public Policy {
   }
 };
 
-v1::ClientRequest As(v1::ClientRequest request, std::uint32_t uid,
-                     v1::Caller::Role role = v1::Caller::USER) {
+v1::ClientRequest AsUser(v1::ClientRequest request, std::uint32_t uid,
+                         v1::Caller::Role role = v1::Caller::USER) {
   v1::Caller& caller = *request.mutable_caller();
   caller.set_uid(uid);
   caller.set_user("user" + std::to_string(uid));
@@ -78,7 +78,7 @@ class AttachCallsTest : public MeasuredController {
     job.set_name(name);
     job.mutable_launch()->add_command("train");
     job.mutable_launch()->mutable_notify()->Assign(notify.begin(), notify.end());
-    const std::uint64_t number = Call(As(request, 1001)).submit().job();
+    const std::uint64_t number = Call(AsUser(request, 1001)).submit().job();
     if (name != "later") {
       Tell(connection_, Running(number, 1));
     }
@@ -118,12 +118,12 @@ class AttachCallsTest : public MeasuredController {
 
 TEST_F(AttachCallsTest, OwnersAndAdminsAttachAndNobodyElse) {
   Start();
-  EXPECT_THAT(ErrorOf(As(Attach(1), 1002)), HasSubstr("may not attach to job 1"));
-  EXPECT_THAT(ErrorOf(As(Attach(1), 1003, v1::Caller::OPERATOR)), HasSubstr("may not attach"));
-  EXPECT_THAT(ErrorOf(As(Attach(1, false), 1002)), HasSubstr("may not attach")) << "each call";
+  EXPECT_THAT(ErrorOf(AsUser(Attach(1), 1002)), HasSubstr("may not attach to job 1"));
+  EXPECT_THAT(ErrorOf(AsUser(Attach(1), 1003, v1::Caller::OPERATOR)), HasSubstr("may not attach"));
+  EXPECT_THAT(ErrorOf(AsUser(Attach(1, false), 1002)), HasSubstr("may not attach")) << "each call";
   EXPECT_TRUE(Orders().empty());
-  Call(As(Attach(1), 1001));
-  Call(As(Attach(1), 0, v1::Caller::ADMIN));
+  Call(AsUser(Attach(1), 1001));
+  Call(AsUser(Attach(1), 0, v1::Caller::ADMIN));
   ASSERT_EQ(Orders().size(), 2U);
   EXPECT_EQ(Orders()[0].id().job(), 1U);
   EXPECT_EQ(Orders()[0].id().attempt(), 1U);
@@ -134,7 +134,7 @@ TEST_F(AttachCallsTest, OwnersAndAdminsAttachAndNobodyElse) {
 TEST_F(AttachCallsTest, OpeningIsInTheJournalFirstAndWithoutArguments) {
   Start();
   store_.fails = true;
-  Call(As(Attach(1), 1001));
+  Call(AsUser(Attach(1), 1001));
   EXPECT_TRUE(Orders().empty()) << "it could not be written";
   store_.fails = false;
   Step(std::chrono::seconds(2));
@@ -147,7 +147,7 @@ TEST_F(AttachCallsTest, OpeningIsInTheJournalFirstAndWithoutArguments) {
 
 TEST_F(AttachCallsTest, OnlyTheAnswerOfThatNodeToThisControllerCounts) {
   Start();
-  Call(As(Attach(1), 1001));
+  Call(AsUser(Attach(1), 1001));
   const std::uint64_t call = calls_;
   v1::AgentMessage message;
   message.mutable_attach()->set_call(call);
@@ -166,17 +166,17 @@ TEST_F(AttachCallsTest, OnlyTheAnswerOfThatNodeToThisControllerCounts) {
 TEST_F(AttachCallsTest, CallsAreCheckedBeforeTheyArePassedOn) {
   Start();
   Start("later");
-  EXPECT_THAT(ErrorOf(As(Attach(2), 1001)), HasSubstr("cannot be attached to: it is waiting"));
-  v1::ClientRequest request = As(Attach(1), 1001);
+  EXPECT_THAT(ErrorOf(AsUser(Attach(2), 1001)), HasSubstr("cannot be attached to: it is waiting"));
+  v1::ClientRequest request = AsUser(Attach(1), 1001);
   request.mutable_attach()->set_input(std::string(20'000, 'x'));
   EXPECT_THAT(ErrorOf(request), HasSubstr("more than 16 KiB"));
-  request = As(Attach(1), 1001);
+  request = AsUser(Attach(1), 1001);
   request.mutable_attach()->set_signal(SIGKILL);
   EXPECT_THAT(ErrorOf(request), HasSubstr("signal 9 is not passed on"));
-  request = As(Attach(1), 1001);
+  request = AsUser(Attach(1), 1001);
   request.mutable_attach()->clear_session();
   EXPECT_THAT(ErrorOf(request), HasSubstr("the session has no name"));
-  request = As(Attach(1), 1001);
+  request = AsUser(Attach(1), 1001);
   request.mutable_attach()->set_node("b");
   EXPECT_THAT(ErrorOf(request), HasSubstr("has no worker on node 'b'"));
   EXPECT_TRUE(Orders().empty());
@@ -185,11 +185,12 @@ TEST_F(AttachCallsTest, CallsAreCheckedBeforeTheyArePassedOn) {
 TEST_F(AttachCallsTest, SignalsGoToRunningJobsAndAreNoted) {
   Start();
   Start("later");
-  EXPECT_THAT(ErrorOf(As(Signal(1), 1002)), HasSubstr("may not change job 1"));
-  EXPECT_THAT(ErrorOf(As(Signal(2), 1001)), HasSubstr("is waiting and has no workers to signal"));
-  EXPECT_THAT(ErrorOf(As(Signal(1, SIGKILL), 1001)), HasSubstr("is not passed on"));
+  EXPECT_THAT(ErrorOf(AsUser(Signal(1), 1002)), HasSubstr("may not change job 1"));
+  EXPECT_THAT(ErrorOf(AsUser(Signal(2), 1001)),
+              HasSubstr("is waiting and has no workers to signal"));
+  EXPECT_THAT(ErrorOf(AsUser(Signal(1, SIGKILL), 1001)), HasSubstr("is not passed on"));
   EXPECT_TRUE(Signals().empty());
-  EXPECT_TRUE(Call(As(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
+  EXPECT_TRUE(Call(AsUser(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
   ASSERT_EQ(Signals().size(), 1U);
   EXPECT_EQ(Signals()[0].signal(), SIGUSR1);
   EXPECT_THAT(ChangedBy(1), HasSubstr("sent SIGUSR1 by user1003"));
@@ -206,7 +207,7 @@ TEST_F(AttachCallsTest, NoticesFollowFromTheJournal) {
   Start("quiet");
   v1::ClientRequest cancel;
   cancel.mutable_cancel()->set_job(2);
-  Call(As(cancel, 1001));
+  Call(AsUser(cancel, 1001));
   v1::AttemptReport done = Report(1, 1, v1::AttemptReport::EXITED);
   Tell(connection_, done);
   Tell(connection_, Report(3, 1, v1::AttemptReport::EXITED, 3));
@@ -229,7 +230,7 @@ TEST_F(AttachCallsTest, NoticesAreToldWhenTheJournalHasThem) {
   store_.fails = true;
   v1::ClientRequest cancel;
   cancel.mutable_cancel()->set_job(1);
-  Call(As(cancel, 1001));
+  Call(AsUser(cancel, 1001));
   EXPECT_TRUE(notices_.empty());
   store_.fails = false;
   Step(std::chrono::seconds(2));

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/json.h"
 #include "originals/results/original.h"
 #include "results/read/json_text.h"
 #include "trace/csv_format.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "originals/results/published_json.h"
 
-#include <nlohmann/json.hpp>
+#include "io/json.h"
 
 #include "originals/results/published.h"
 #include "results/write/json.h"

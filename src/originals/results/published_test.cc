@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "io/json.h"
 #include "originals/results/published_json.h"
 
 namespace trainyard::originals {

@@ -65,7 +65,7 @@ class LeaseMemory final : public Memory {
 };
 
 // A live job at this decision.
-struct Standing {
+struct LeaseStanding {
   JobId id{};
   std::uint64_t arrival = 0;
   int gpus = 0;
@@ -93,7 +93,7 @@ class ChronusDecision {
       memory_.last_lease = lease_;
       StartLease();
     }
-    for (Standing& job : jobs_) {
+    for (LeaseStanding& job : jobs_) {
       if (std::exchange(job.promise->is_new, false)) {
         Judge(job);
       }
@@ -132,14 +132,14 @@ class ChronusDecision {
                        .promise = &memory_.jobs[id]});
     }
     std::sort(jobs_.begin(), jobs_.end(),
-              [](const Standing& a, const Standing& b) { return a.arrival < b.arrival; });
+              [](const LeaseStanding& a, const LeaseStanding& b) { return a.arrival < b.arrival; });
   }
 
   // ---------------------------------------------------------------------------------------- leases
 
   // Leases for so much work, if each of them began with a restart; more than there are if they are
   // too short for that.
-  [[nodiscard]] int LeasesFor(const Standing& job, Duration work) const {
+  [[nodiscard]] int LeasesFor(const LeaseStanding& job, Duration work) const {
     const double useful = Micros(settings_.lease - job.restart - kReserve);
     const double leases = std::ceil(settings_.margin * Micros(work) / std::max(1.0, useful));
     return useful <= 0 ? static_cast<int>(kMostLeasesOfJob)
@@ -158,7 +158,7 @@ class ChronusDecision {
     if (settings_.objective != LeaseObjective::kAdaptive) {
       return settings_.objective == LeaseObjective::kFill;
     }
-    return std::none_of(jobs_.begin(), jobs_.end(), [](const Standing& job) {
+    return std::none_of(jobs_.begin(), jobs_.end(), [](const LeaseStanding& job) {
       return HasDeadline(*job.spec) && !job.promise->accepted() && !job.promise->is_new;
     });
   }
@@ -169,8 +169,8 @@ class ChronusDecision {
 
   void StartLease() {
     LeaseProblem problem{.capacity = {snapshot_.gpus_up}, .fill_first = FillsLease()};
-    std::vector<Standing*> jobs;
-    for (Standing& job : jobs_) {
+    std::vector<LeaseStanding*> jobs;
+    for (LeaseStanding& job : jobs_) {
       if (job.promise->accepted()) {
         jobs.push_back(&job);
         problem.jobs.push_back(ProblemOf(job));
@@ -182,7 +182,7 @@ class ChronusDecision {
     }
   }
 
-  [[nodiscard]] LeaseJob ProblemOf(const Standing& job) const {
+  [[nodiscard]] LeaseJob ProblemOf(const LeaseStanding& job) const {
     const Promise& promise = *job.promise;
     LeaseJob one{.gpus = job.gpus, .need = LeasesFor(job, job.work)};
     for (const SoftDeadline& deadline : promise.deadlines) {
@@ -221,7 +221,7 @@ class ChronusDecision {
 
   // The tightest deadline before which the job fits into the leases to come: beside the plans that
   // there are, or else with new plans for all jobs.
-  void Judge(Standing& job) {
+  void Judge(LeaseStanding& job) {
     if (!HasDeadline(*job.spec)) {
       return;
     }
@@ -245,16 +245,16 @@ class ChronusDecision {
     }
   }
 
-  void Plan(Standing& job, const Leases& leases) const {
+  void Plan(LeaseStanding& job, const Leases& leases) const {
     job.promise->plan.clear();
     for (const int number : leases) {
       job.promise->plan.push_back(static_cast<int>(lease_) + 1 + number);
     }
   }
 
-  [[nodiscard]] bool FitsBeside(const LeaseDemand& demand, Standing& job) const {
+  [[nodiscard]] bool FitsBeside(const LeaseDemand& demand, LeaseStanding& job) const {
     LeaseCapacity capacity{snapshot_.gpus_up};
-    for (const Standing& other : jobs_) {
+    for (const LeaseStanding& other : jobs_) {
       for (const int lease : other.promise->plan) {
         if (lease > lease_) {
           const auto ahead = static_cast<std::size_t>(lease - lease_ - 1);
@@ -270,10 +270,10 @@ class ChronusDecision {
     return packed.has_value();
   }
 
-  [[nodiscard]] bool FitsAnew(const LeaseDemand& demand, Standing& job) {
+  [[nodiscard]] bool FitsAnew(const LeaseDemand& demand, LeaseStanding& job) {
     std::vector<LeaseDemand> demands{demand};
-    std::vector<Standing*> jobs{&job};
-    for (Standing& other : jobs_) {
+    std::vector<LeaseStanding*> jobs{&job};
+    for (LeaseStanding& other : jobs_) {
       const Duration left = LeftAfterLease(other);
       if (other.promise->accepted() && left > Duration{0}) {
         demands.push_back({.gpus = other.gpus,
@@ -294,24 +294,24 @@ class ChronusDecision {
     return packed.has_value();
   }
 
-  [[nodiscard]] Duration LeftAfterLease(const Standing& job) const {
+  [[nodiscard]] Duration LeftAfterLease(const LeaseStanding& job) const {
     return HoldsLease(job) ? std::max(Duration{0}, job.left - (lease_end_ - snapshot_.now))
                            : job.work;
   }
 
-  [[nodiscard]] bool HoldsLease(const Standing& job) const {
+  [[nodiscard]] bool HoldsLease(const LeaseStanding& job) const {
     return job.promise->accepted() && job.promise->held_lease == lease_;
   }
 
   // ---------------------------------------------------------------------------------------- grants
 
-  void Give(const Standing& job, bool may_split) {
+  void Give(const LeaseStanding& job, bool may_split) {
     free_ -= job.gpus;
     proposal_.demands.push_back({.job = job.id, .gpus = job.gpus, .may_split = may_split});
   }
 
   void GiveLeases() {
-    for (const Standing& job : jobs_) {
+    for (const LeaseStanding& job : jobs_) {
       if (HoldsLease(job) && job.gpus <= free_) {  // a node may have failed within the lease
         Give(job, true);
       }
@@ -322,7 +322,7 @@ class ChronusDecision {
 
   // Smaller first. Little work left first; accepted jobs by their slack, as they have their leases
   // anyway; last those whose deadline is lost. Running jobs go on until the next lease.
-  [[nodiscard]] Key KeyOf(const Standing& job, bool lease_starts) const {
+  [[nodiscard]] Key KeyOf(const LeaseStanding& job, bool lease_starts) const {
     const bool stays = !lease_starts && job.running;
     const double work = Micros(job.left) * job.gpus;
     if (!HasDeadline(*job.spec)) {
@@ -337,7 +337,7 @@ class ChronusDecision {
                                    : Key{!stays, 0, work, job.arrival};
   }
 
-  [[nodiscard]] static TimePoint LastDeadline(const Standing& job) {
+  [[nodiscard]] static TimePoint LastDeadline(const LeaseStanding& job) {
     if (job.promise->accepted()) {
       return job.promise->deadlines.back().at;
     }
@@ -346,8 +346,8 @@ class ChronusDecision {
   }
 
   void GiveRest(bool lease_starts) {
-    std::vector<std::pair<Key, const Standing*>> others;
-    for (const Standing& job : jobs_) {
+    std::vector<std::pair<Key, const LeaseStanding*>> others;
+    for (const LeaseStanding& job : jobs_) {
       if (!HoldsLease(job)) {
         others.emplace_back(KeyOf(job, lease_starts), &job);
       }
@@ -364,8 +364,9 @@ class ChronusDecision {
   // The next lease matters only to accepted jobs and to waiting ones.
   Proposal Finish() {
     const bool cares = proposal_.demands.size() < jobs_.size() ||
-                       std::any_of(jobs_.begin(), jobs_.end(),
-                                   [](const Standing& job) { return job.promise->accepted(); });
+                       std::any_of(jobs_.begin(), jobs_.end(), [](const LeaseStanding& job) {
+                         return job.promise->accepted();
+                       });
     if (cares) {
       proposal_.wake_at = lease_end_;
     }
@@ -377,7 +378,7 @@ class ChronusDecision {
   const ChronusSettings& settings_;
   const std::int64_t lease_;  // the number of the present one
   const TimePoint lease_end_;
-  std::vector<Standing> jobs_;
+  std::vector<LeaseStanding> jobs_;
   int free_ = snapshot_.gpus_up;
   Proposal proposal_;
 };

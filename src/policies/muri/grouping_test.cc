@@ -10,8 +10,8 @@
 namespace trainyard::policies {
 namespace {
 
-using Ids = std::vector<std::size_t>;
-using Groups = std::vector<Ids>;
+using GroupIds = std::vector<std::size_t>;
+using Groups = std::vector<GroupIds>;
 
 class GroupingTest : public testing::Test {
  protected:
@@ -22,7 +22,7 @@ class GroupingTest : public testing::Test {
     Groups groups;
     solver::MatchingMemo memo;
     for (const JobGroup& group : GroupJobs(rules, snapshot, ranked, NodeRoom(snapshot), memo)) {
-      Ids ids;
+      GroupIds ids;
       for (const RankedJob* const job : group.members) {
         ids.push_back(Index(job->id));
       }

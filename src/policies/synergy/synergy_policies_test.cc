@@ -10,7 +10,7 @@
 namespace trainyard::policies {
 namespace {
 
-using Ids = std::vector<std::size_t>;
+using JobIds = std::vector<std::size_t>;
 
 class SynergyPolicyTest : public testing::Test {
  protected:
@@ -39,8 +39,8 @@ class SynergyPolicyTest : public testing::Test {
         {.now = AtSeconds(0), .cluster = &cluster_, .gpus_up = 4, .jobs = &jobs_, .rates = &rates_},
         memory_.get());
   }
-  Ids Order() {
-    Ids order;
+  JobIds Order() {
+    JobIds order;
     for (const Demand& demand : Decide().demands) {
       order.push_back(Index(demand.job));
     }
@@ -108,11 +108,11 @@ class SharesTest : public testing::Test {
     return job;
   }
   // The jobs by key, then arrival.
-  Ids Order(const std::string& name) {
+  JobIds Order(const std::string& name) {
     const auto ordering = OrderingNamed(name);
     const std::unique_ptr<Memory> memory = ordering->NewMemory();
     ordering->BeginDecision({.gpus_up = 4, .jobs = &jobs_}, memory.get());
-    Ids order;
+    JobIds order;
     for (const JobId job : jobs_.live()) {
       order.push_back(Index(job));
     }
@@ -132,7 +132,7 @@ TEST_F(SharesTest, DrfServesTheUserWithTheSmallestDominantShare) {
   Add(.25, .125, 0, "gpu");  // a quarter of the GPUs
   Add(.25, .125, 0, "gpu");
   Add(.25, .125, 0, "gpu");
-  EXPECT_EQ(Order("drf"), (Ids{0, 2, 3, 1, 4}));  // shares before: 0, 0, 1/4, 1/2, 1/2
+  EXPECT_EQ(Order("drf"), (JobIds{0, 2, 3, 1, 4}));  // shares before: 0, 0, 1/4, 1/2, 1/2
 }
 
 TEST_F(SharesTest, ForDrfAUserDoesNotHaveWhatDoesNotFit) {
@@ -140,7 +140,7 @@ TEST_F(SharesTest, ForDrfAUserDoesNotHaveWhatDoesNotFit) {
   Add(.5, 0, 0, "b");  // does not fit beside it, so that b still has nothing
   Add(.25, 0, 0, "b");
   Add(.25, 0, 0, "a");
-  EXPECT_EQ(Order("drf"), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(Order("drf"), (JobIds{0, 1, 2, 3}));
 }
 
 TEST_F(SharesTest, JobsWithoutAUserAreUsersOfTheirOwn) {
@@ -148,7 +148,7 @@ TEST_F(SharesTest, JobsWithoutAUserAreUsersOfTheirOwn) {
   Add(.25, 0, 0, "a");
   Add(.25, 0, 0, "a");
   Add(.25, 0, 0);
-  EXPECT_EQ(Order("drf"), (Ids{0, 1, 3, 2}));
+  EXPECT_EQ(Order("drf"), (JobIds{0, 1, 3, 2}));
 }
 
 TEST_F(SharesTest, DrfByJobTakesTheSmallestDemandFirst) {
@@ -156,14 +156,14 @@ TEST_F(SharesTest, DrfByJobTakesTheSmallestDemandFirst) {
   Add(.5, .125, 0);
   Add(.25, .125, 0);
   Add(.25, .25, 0);
-  EXPECT_EQ(Order("drf:by=job"), (Ids{2, 3, 1, 0}));
+  EXPECT_EQ(Order("drf:by=job"), (JobIds{2, 3, 1, 0}));
 }
 
 TEST_F(SharesTest, TetrisTakesTheSmallestVolumeFirst) {
   Add(.25, .5, .25);
   Add(.25, .125, .25).time_left = FromSeconds(150);
   Add(1, .5, 1).time_left = FromSeconds(30);
-  EXPECT_EQ(Order("tetris"), (Ids{2, 1, 0}));
+  EXPECT_EQ(Order("tetris"), (JobIds{2, 1, 0}));
 }
 
 TEST_F(SharesTest, TetrisCountsWhatAnExchangeWouldCost) {
@@ -200,7 +200,7 @@ TEST_F(SynergyPolicyTest, OptBySrtfPicksTheShortest) {
   Add("1", 4, 300);
   Add("1", 3, 200);
   Add("1", 1, 100);
-  EXPECT_EQ(Order(), (Ids{2, 1, 0}));
+  EXPECT_EQ(Order(), (JobIds{2, 1, 0}));
 }
 
 }  // namespace

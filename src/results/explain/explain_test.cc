@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "io/json.h"
 
 #include "support/hand_made_run.h"
 

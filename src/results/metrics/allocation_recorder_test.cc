@@ -14,7 +14,7 @@ constexpr JobId kB = JobAt(1);
 Cluster TwoNodes() { return {.nodes = {{.name = "n0", .gpus = 4}, {.name = "n1", .gpus = 4}}}; }
 
 // Half of the jobs need one GPU, the others more than a node has.
-const std::vector<JobSpec>& Jobs() {
+const std::vector<JobSpec>& RecordedJobs() {
   static const std::vector<JobSpec> jobs{{.gpus = 1}, {.gpus = 6}};
   return jobs;
 }
@@ -27,10 +27,10 @@ model::Action Takes(model::ActionKind kind, JobId job) { return {.kind = kind, .
 
 Slice On(std::size_t node, std::uint64_t gpus) { return {.node = NodeAt(node), .gpus = gpus}; }
 
-using Row = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, double, double>;
+using RecordedRow = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, double, double>;
 
-std::vector<Row> RowsOf(const Allocations& allocations) {
-  std::vector<Row> rows;
+std::vector<RecordedRow> RowsOf(const Allocations& allocations) {
+  std::vector<RecordedRow> rows;
   for (const Holding& holding : allocations.holdings) {
     rows.emplace_back(holding.job, holding.node, holding.gpus, Seconds(holding.start),
                       Seconds(holding.end));
@@ -44,14 +44,14 @@ class AllocationRecorderTest : public testing::Test {
     recorder_.Take(AtSeconds(seconds), {&action, 1});
   }
 
-  AllocationRecorder recorder_{TwoNodes(), Jobs()};
+  AllocationRecorder recorder_{TwoNodes(), RecordedJobs()};
 };
 
 TEST_F(AllocationRecorderTest, FromLaunchToReleaseOnEveryNode) {
   Take(1, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1111), On(1, 0b0011)}));
   Take(5, Takes(model::ActionKind::kRelease, kA));
   EXPECT_EQ(RowsOf(recorder_.Finish(AtSeconds(9))),
-            (std::vector<Row>{{0, 0, 0b1111, 1, 5}, {0, 1, 0b0011, 1, 5}}));
+            (std::vector<RecordedRow>{{0, 0, 0b1111, 1, 5}, {0, 1, 0b0011, 1, 5}}));
 }
 
 TEST_F(AllocationRecorderTest, ChangesBeginAHoldingOfTheirOwn) {
@@ -62,13 +62,13 @@ TEST_F(AllocationRecorderTest, ChangesBeginAHoldingOfTheirOwn) {
   Take(5, Takes(model::ActionKind::kPreempt, kA));
   Take(6, Takes(model::ActionKind::kRelease, kA));
   EXPECT_EQ(RowsOf(recorder_.Finish(AtSeconds(9))),
-            (std::vector<Row>{{0, 0, 0b1, 0, 2}, {0, 0, 0b11, 2, 4}, {0, 1, 0b11, 4, 5}}));
+            (std::vector<RecordedRow>{{0, 0, 0b1, 0, 2}, {0, 0, 0b11, 2, 4}, {0, 1, 0b11, 4, 5}}));
 }
 
 TEST_F(AllocationRecorderTest, ANewAttemptOnTheSameGpusGoesOn) {
   Take(0, Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1)}));
   Take(2, Gives(model::ActionKind::kMigrate, kA, {On(0, 0b1)}));
-  EXPECT_EQ(RowsOf(recorder_.Finish(AtSeconds(9))), (std::vector<Row>{{0, 0, 0b1, 0, 9}}));
+  EXPECT_EQ(RowsOf(recorder_.Finish(AtSeconds(9))), (std::vector<RecordedRow>{{0, 0, 0b1, 0, 9}}));
 }
 
 TEST_F(AllocationRecorderTest, WhatLastsForNoTimeIsLeftOut) {
@@ -92,7 +92,7 @@ TEST_F(AllocationRecorderTest, FreeGpusOfPartlyHeldNodesAreFragmentedForLargerJo
 }
 
 TEST(AllocationRecorderLimitTest, BeyondItTheRecordIsNotComplete) {
-  AllocationRecorder recorder(TwoNodes(), Jobs(), 1);
+  AllocationRecorder recorder(TwoNodes(), RecordedJobs(), 1);
   const model::Action both = Gives(model::ActionKind::kLaunch, kA, {On(0, 0b1), On(1, 0b1)});
   recorder.Take(AtSeconds(0), {&both, 1});
   const Allocations allocations = recorder.Finish(AtSeconds(1));

@@ -14,7 +14,7 @@
 namespace trainyard::results {
 namespace {
 
-std::optional<double> InSeconds(std::optional<Duration> time) {
+std::optional<double> SecondsOf(std::optional<Duration> time) {
   return time ? std::optional(Seconds(*time)) : std::nullopt;
 }
 
@@ -50,10 +50,10 @@ Result<Fidelity> CompareRuns(const std::string& folder_a, const std::string& fol
         fidelity.rows.emplace_back(FidelityRow{.job = job.spec->name,
                                                .outcome_a = std::string(Name(job.outcome)),
                                                .outcome_b = std::string(Name(same.outcome)),
-                                               .jct_a = InSeconds(Jct(job, a)),
-                                               .jct_b = InSeconds(Jct(same, b)),
-                                               .queueing_delay_a = InSeconds(QueueingDelay(job)),
-                                               .queueing_delay_b = InSeconds(QueueingDelay(same))});
+                                               .jct_a = SecondsOf(Jct(job, a)),
+                                               .jct_b = SecondsOf(Jct(same, b)),
+                                               .queueing_delay_a = SecondsOf(QueueingDelay(job)),
+                                               .queueing_delay_b = SecondsOf(QueueingDelay(same))});
     fidelity.same_outcome += job.outcome == same.outcome ? 1 : 0;
     constexpr double kMillisecond = 1e-3;
     fidelity.same_jct +=

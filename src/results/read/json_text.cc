@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "io/file.h"
+#include "io/json.h"
 
 namespace trainyard::results {
 namespace {

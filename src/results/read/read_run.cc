@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/csv_reader.h"
+#include "io/json.h"
 #include "results/metrics/metrics.h"
 #include "results/read/json_text.h"
 #include "results/write/json.h"

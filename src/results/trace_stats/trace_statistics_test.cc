@@ -4,15 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "results/write/json_value.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::results {
 namespace {
-
-using Json = nlohmann::json;
 
 struct Row {
   double submit = 0;

@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "results/write/json_value.h"
 #include "support/hand_made_run.h"
 
 namespace trainyard::results {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<std::string> KeysOf(const Json& object) {
   std::vector<std::string> keys;

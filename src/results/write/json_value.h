@@ -2,9 +2,10 @@
 // What every writer of JSON needs: values that may be absent, arrays, texts of any bytes.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "io/json.h"
 
 // null for none.
 template <typename T>

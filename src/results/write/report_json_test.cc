@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "results/write/json_value.h"
 
 #include "support/hand_made_run.h"
 
 namespace trainyard::results {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // a on GPUs 0 and 1 of n0 from 10 to 110, b on GPU 3 of n1 from 50 to 70.5, d on all of n0 from
 // 120.

@@ -17,10 +17,10 @@ namespace {
 
 using Clock = StageTurns::Clock;
 using std::chrono::milliseconds;
-using Key = AttemptKey;
+using StageKey = AttemptKey;
 
-std::vector<Key> Going(StageTurns& turns) {
-  std::vector<Key> keys;
+std::vector<StageKey> Going(StageTurns& turns) {
+  std::vector<StageKey> keys;
   for (const StageTurns::Go& go : turns.TakeGoes()) {
     keys.push_back(go.key);
   }
@@ -33,8 +33,8 @@ class StageTurnsTest : public testing::Test {
     turns_.Join(kA, 1, TurnsOf(0));
     turns_.Join(kB, 1, TurnsOf(2));
   }
-  const Key kA{1, 1};
-  const Key kB{2, 1};
+  const StageKey kA{1, 1};
+  const StageKey kB{2, 1};
   StageTurns turns_;
 };
 
@@ -47,7 +47,7 @@ TEST_F(StageTurnsTest, OneLoadsWhileTheOtherComputes) {
   turns_.Want(kA, v1::FORWARD, kBegin + milliseconds(1));
   EXPECT_TRUE(Going(turns_).empty());  // B computes
   turns_.Want(kB, v1::LOAD, kBegin + milliseconds(2));
-  std::vector<Key> both = Going(turns_);
+  std::vector<StageKey> both = Going(turns_);
   std::sort(both.begin(), both.end());
   EXPECT_EQ(both, (std::vector{kA, kB}));
 }
@@ -109,7 +109,7 @@ TEST_F(StageTurnsTest, WhoPausesBetweenStagesIsNotWaitedForBeyondTheBound) {
 }
 
 TEST_F(StageTurnsTest, JobsOnOtherGpusAreNobodysBusiness) {
-  const Key c{3, 1};
+  const StageKey c{3, 1};
   turns_.Join(c, 2, TurnsOf(0));
   turns_.Want(kA, v1::FORWARD, kBegin);
   turns_.Want(c, v1::FORWARD, kBegin);
@@ -176,7 +176,7 @@ TEST(StageTurnsWorldTest, NoTwoAreInOneStageAndNobodyIsMoreThanOneStageAhead) {
 }
 
 TEST_F(StageTurnsTest, WhoIsAheadHasNoSecondTurnInTheCycle) {
-  const Key c{3, 1};
+  const StageKey c{3, 1};
   StageTurns turns;
   turns.Join(kA, 1, TurnsOf(0));
   turns.Join(c, 1, TurnsOf(1));
@@ -195,8 +195,8 @@ TEST_F(StageTurnsTest, WhoIsAheadHasNoSecondTurnInTheCycle) {
 }
 
 TEST_F(StageTurnsTest, WhoComesLaterDoesNotComputeBesideTheOneAhead) {
-  const Key c{3, 1};
-  const Key d{4, 1};
+  const StageKey c{3, 1};
+  const StageKey d{4, 1};
   StageTurns turns;
   turns.Join(kA, 1, TurnsOf(0));
   turns.Join(c, 1, TurnsOf(1));

@@ -143,8 +143,8 @@ v1::StartAttempt Contained(LaunchSpec::Launcher launcher) {
 }
 
 // The words after each option of that name.
-std::vector<std::string> Options(const v1::StartAttempt& start, const std::string& name,
-                                 int number = 0) {
+std::vector<std::string> LaunchOptions(const v1::StartAttempt& start, const std::string& name,
+                                       int number = 0) {
   const std::vector<std::string> words =
       LaunchCommand(start, number, FolderOf(start), "/bin/trainyard", EnvironmentOf(start));
   const auto image = std::find(words.begin(), words.end(), start.launch().container().image());
@@ -176,13 +176,13 @@ TEST(ContainerCommandTest, EachWorkerRunsInAContainerOfItsOwnThatIsRemoved) {
 
 TEST(ContainerCommandTest, OnlyTheJobsFirstWorkerHasATerminal) {
   v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
-  EXPECT_EQ(Options(start, "--log-driver"), Texts{"passthrough"});
+  EXPECT_EQ(LaunchOptions(start, "--log-driver"), Texts{"passthrough"});
   start.mutable_launch()->set_input(LaunchSpec::TERMINAL);
-  EXPECT_EQ(Options(start, "--log-driver"), Texts{"passthrough"}) << "it is the second node";
+  EXPECT_EQ(LaunchOptions(start, "--log-driver"), Texts{"passthrough"}) << "it is the second node";
   start.set_node_rank(0);
-  EXPECT_EQ(Options(start, "--log-driver"), Texts{"none"}) << "podman refuses the other one";
-  EXPECT_EQ(Options(start, "--detach-keys"), Texts{""});
-  EXPECT_EQ(Options(start, "--log-driver", 1), Texts{"passthrough"});
+  EXPECT_EQ(LaunchOptions(start, "--log-driver"), Texts{"none"}) << "podman refuses the other one";
+  EXPECT_EQ(LaunchOptions(start, "--detach-keys"), Texts{""});
+  EXPECT_EQ(LaunchOptions(start, "--log-driver", 1), Texts{"passthrough"});
 }
 
 TEST(ContainerCommandTest, SessionsRunInTheContainerOfTheirWorker) {
@@ -204,39 +204,39 @@ TEST(ContainerCommandTest, WhatTheJobNeedsIsMounted) {
   v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
   const Texts own = {"/state/attempts/7-2/job.sock:/run/trainyard/job.sock",
                      "/state/checkpoints/7:/state/checkpoints/7", "/data/ann:/data/ann"};
-  EXPECT_EQ(Options(start, "--volume"), own);
-  EXPECT_EQ(Options(start, "--workdir"), Texts{"/data/ann"});
+  EXPECT_EQ(LaunchOptions(start, "--volume"), own);
+  EXPECT_EQ(LaunchOptions(start, "--workdir"), Texts{"/data/ann"});
   v1::Container& container = *start.mutable_launch()->mutable_container();
   container.add_mounts("/a+b:/data:ro+rprivate");
   container.add_mounts("/c:/c");
   container.set_workdir("/data");
   Texts all = own;
   all.insert(all.end(), {"/a+b:/data:ro,rprivate", "/c:/c"});
-  EXPECT_EQ(Options(start, "--volume"), all);
-  EXPECT_EQ(Options(start, "--workdir"), Texts{"/data"});
+  EXPECT_EQ(LaunchOptions(start, "--volume"), all);
+  EXPECT_EQ(LaunchOptions(start, "--workdir"), Texts{"/data"});
   start.mutable_launch()->set_working_directory("/");  // cannot be mounted over the image
   all.erase(all.begin() + 2);
-  EXPECT_EQ(Options(start, "--volume"), all);
+  EXPECT_EQ(LaunchOptions(start, "--volume"), all);
 }
 
 TEST(ContainerCommandTest, TheDataSetIsMountedToBeRead) {
   v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
-  const std::size_t own = Options(start, "--volume").size();
+  const std::size_t own = LaunchOptions(start, "--volume").size();
   start.mutable_data_set()->set_home("/store/pets");
-  Texts volumes = Options(start, "--volume");
+  Texts volumes = LaunchOptions(start, "--volume");
   EXPECT_EQ(volumes.size(), own + 1);
   EXPECT_EQ(std::count(volumes.begin(), volumes.end(), "/store/pets:/store/pets:ro"), 1);
   start.set_data_folder("/copies/pets");
-  volumes = Options(start, "--volume");
+  volumes = LaunchOptions(start, "--volume");
   EXPECT_EQ(std::count(volumes.begin(), volumes.end(), "/copies/pets:/copies/pets:ro"), 1);
   start.mutable_data_set()->set_home("n3");  // nothing that is a folder
-  EXPECT_EQ(Options(start, "--volume").size(), own);
+  EXPECT_EQ(LaunchOptions(start, "--volume").size(), own);
 }
 
 TEST(ContainerCommandTest, NamesBeginAsTheUserSaysAndStayUnique) {
   v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
   start.mutable_launch()->mutable_container()->set_name("resnet");
-  const std::string name = Options(start, "--name").front();
+  const std::string name = LaunchOptions(start, "--name").front();
   EXPECT_TRUE(name.starts_with("resnet-7-2-")) << name;
   const AttemptFolder elsewhere("/other", start.id());
   EXPECT_FALSE(
@@ -250,7 +250,7 @@ TEST(ContainerCommandTest, VariablesAreHandedOnByNameButThosePodmanNeedsForItsel
     variable.set_name(name);
     variable.set_value(value);
   }
-  const Texts names = Options(start, "--env");
+  const Texts names = LaunchOptions(start, "--env");
   for (const char* const name : {"SECRET", "RANK", "TRAINYARD_SOCKET", "TRAINYARD_ATTEMPT_FOLDER",
                                  "HOROVOD_RANK", "HOME=/inside"}) {
     EXPECT_TRUE(Has(names, name)) << name;
@@ -266,10 +266,10 @@ TEST(ContainerCommandTest, VariablesAreHandedOnByNameButThosePodmanNeedsForItsel
 // The driver counts anew within a container that sees only some GPUs.
 TEST(ContainerCommandTest, GpusThatTheDriverHasCountedAreHandedOver) {
   v1::StartAttempt start = Contained(LaunchSpec::PLAIN);
-  EXPECT_EQ(Options(start, "--device"), Texts());
+  EXPECT_EQ(LaunchOptions(start, "--device"), Texts());
   EXPECT_TRUE(Has(EnvironmentOf(start), "CUDA_VISIBLE_DEVICES=4,6"));
   start.set_nvidia(true);
-  EXPECT_EQ(Options(start, "--device"), (Texts{"nvidia.com/gpu=4", "nvidia.com/gpu=6"}));
+  EXPECT_EQ(LaunchOptions(start, "--device"), (Texts{"nvidia.com/gpu=4", "nvidia.com/gpu=6"}));
   EXPECT_TRUE(Has(EnvironmentOf(start), "CUDA_VISIBLE_DEVICES=0,1"));
   EXPECT_TRUE(Has(EnvironmentOf(start), "TRAINYARD_GPUS=4,6"));
 }

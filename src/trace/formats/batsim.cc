@@ -8,7 +8,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +19,7 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/json.h"
 #include "trace/csv_format.h"
 #include "trace/json_cursor.h"
 #include "trace/line_stream.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/json.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum JobColumn : int { kJobName, kJobInstance, kJobUser, kJobStatus, kJobSubmit, kJobEnd };
+enum PaiColumn : int { kJobName, kJobInstance, kJobUser, kJobStatus, kJobSubmit, kJobEnd };
 constexpr std::array<std::string_view, 6> kJobColumns{"job_name", "inst_id",    "user",
                                                       "status",   "start_time", "end_time"};
 enum TaskColumn : int {

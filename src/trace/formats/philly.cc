@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "io/json.h"
 #include "trace/json_cursor.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"

@@ -20,7 +20,7 @@ constexpr ElasticflowOptions kMany{
     .jobs = 5000, .mean_interarrival = 600, .seed = 3, .best_effort_share = 0.4};
 
 // All models with 1 to 16 GPUs and a rate of one iteration per second and GPU.
-std::string Profiles() {
+std::string PublishedProfiles() {
   std::string text = "model,batch_size,gpus,iterations_per_second\n";
   for (const std::string_view model :
        {"resnet50,64", "resnet50,128", "resnet50,256", "vgg16,64", "vgg16,128", "vgg16,256",
@@ -33,7 +33,7 @@ std::string Profiles() {
   return text;
 }
 
-profile::ThroughputTable Table(const std::string& text = Profiles()) {
+profile::ThroughputTable Table(const std::string& text = PublishedProfiles()) {
   const ScratchFolder folder;
   return profile::ThroughputTable::Read(folder.Write("p.csv", text)).value();
 }
@@ -45,20 +45,20 @@ std::vector<JobSpec> Generate(const ElasticflowOptions& options) {
 }
 
 template <typename Predicate>
-double Share(const std::vector<JobSpec>& jobs, const Predicate& predicate) {
+double FlowShare(const std::vector<JobSpec>& jobs, const Predicate& predicate) {
   return static_cast<double>(std::count_if(jobs.begin(), jobs.end(), predicate)) /
          static_cast<double>(jobs.size());
 }
 
 // A published trace and the options that give its bytes.
-struct Published {
+struct PublishedFlow {
   const char* file;
   ElasticflowOptions options;
 };
 
-void PrintTo(const Published& one, std::ostream* out) { *out << one.file; }
+void PrintTo(const PublishedFlow& one, std::ostream* out) { *out << one.file; }
 
-class PublishedTrace : public testing::TestWithParam<Published> {};
+class PublishedTrace : public testing::TestWithParam<PublishedFlow> {};
 
 TEST_P(PublishedTrace, ComesOutByteForByte) {
   TRAINYARD_NEEDS_REFERENCE();
@@ -75,13 +75,13 @@ TEST_P(PublishedTrace, ComesOutByteForByte) {
 INSTANTIATE_TEST_SUITE_P(
     Elasticflow, PublishedTrace,
     testing::Values(
-        Published{"100jobs_1500lam.csv", OptionsOfFigure(10).value()},
-        Published{"300jobs_1500lam.csv",
-                  {.jobs = 300, .mean_interarrival = 1500, .deadline_seed = 5}},
-        Published{
+        PublishedFlow{"100jobs_1500lam.csv", OptionsOfFigure(10).value()},
+        PublishedFlow{"300jobs_1500lam.csv",
+                      {.jobs = 300, .mean_interarrival = 1500, .deadline_seed = 5}},
+        PublishedFlow{
             "200jobs_900lam_be0.3.csv",
             {.jobs = 200, .mean_interarrival = 900, .best_effort_share = 0.3, .deadline_seed = 7}}),
-    [](const testing::TestParamInfo<Published>& one) {
+    [](const testing::TestParamInfo<PublishedFlow>& one) {
       return "Jobs" + std::to_string(one.param.options.jobs);
     });
 
@@ -98,10 +98,11 @@ TEST(GenerateElasticflowTest, GivesTheFirstJobsOfFigure10) {
 
 TEST(GenerateElasticflowTest, FollowsThePublishedDistributions) {
   const std::vector<JobSpec> jobs = Generate(kMany);
-  EXPECT_NEAR(Share(jobs, [](const JobSpec& job) { return job.gpus == 1; }), 0.83, 0.02);
-  EXPECT_NEAR(Share(jobs, [](const JobSpec& job) { return job.gpus == 8; }), 0.10, 0.02);
-  EXPECT_NEAR(Share(jobs, [](const JobSpec& job) { return job.model == "bert"; }), 2 / 14.0, 0.02);
-  EXPECT_NEAR(Share(jobs, [](const JobSpec& job) { return job.best_effort; }), 0.4, 0.02);
+  EXPECT_NEAR(FlowShare(jobs, [](const JobSpec& job) { return job.gpus == 1; }), 0.83, 0.02);
+  EXPECT_NEAR(FlowShare(jobs, [](const JobSpec& job) { return job.gpus == 8; }), 0.10, 0.02);
+  EXPECT_NEAR(FlowShare(jobs, [](const JobSpec& job) { return job.model == "bert"; }), 2 / 14.0,
+              0.02);
+  EXPECT_NEAR(FlowShare(jobs, [](const JobSpec& job) { return job.best_effort; }), 0.4, 0.02);
   EXPECT_NEAR(Seconds(jobs.back().submit) / kMany.jobs, 600, 30);
 }
 
@@ -161,7 +162,7 @@ TEST(GenerateElasticflowTest, RefusesProfilesOfOtherModels) {
 }
 
 TEST(GenerateElasticflowTest, RefusesAProfileWithoutTheGpusDrawn) {
-  std::string text = Profiles();
+  std::string text = PublishedProfiles();
   const std::string cell = "gpt2,256,1,1\n";
   text.erase(text.find(cell), cell.size());
   const auto jobs = GenerateElasticflowTrace(kMany, Table(text));

@@ -15,7 +15,7 @@
 namespace trainyard::trace {
 namespace {
 
-profile::SensitivityTable Table(std::string_view rows) {
+profile::SensitivityTable SynergyTable(std::string_view rows) {
   const ScratchFolder folder;
   (void)folder.Write(
       "model_profiles.csv",
@@ -32,7 +32,7 @@ constexpr std::string_view kRows =
 
 TEST(GenerateSynergyTest, FamiliesKeepTheirSharesAndModelsTakeTurns) {
   const auto jobs = GenerateSynergyTrace({.jobs = 100, .jobs_per_hour = 10, .split = {20, 70, 10}},
-                                         Table(kRows), 3);
+                                         SynergyTable(kRows), 3);
   ASSERT_TRUE(jobs.ok());
   std::map<std::string, int> counts;
   for (const JobSpec& job : jobs.value()) {
@@ -42,8 +42,8 @@ TEST(GenerateSynergyTest, FamiliesKeepTheirSharesAndModelsTakeTurns) {
 }
 
 TEST(GenerateSynergyTest, DurationsAndSubmitsAreWhole) {
-  const auto jobs =
-      GenerateSynergyTrace({.jobs = 200, .jobs_per_hour = 10, .one_gpu = true}, Table(kRows), 3);
+  const auto jobs = GenerateSynergyTrace({.jobs = 200, .jobs_per_hour = 10, .one_gpu = true},
+                                         SynergyTable(kRows), 3);
   ASSERT_TRUE(jobs.ok());
   TimePoint last{};
   for (const JobSpec& job : jobs.value()) {
@@ -57,21 +57,21 @@ TEST(GenerateSynergyTest, DurationsAndSubmitsAreWhole) {
 }
 
 TEST(GenerateSynergyTest, RefusesProfilesWithoutAFamily) {
-  const auto jobs = GenerateSynergyTrace({.jobs = 1, .jobs_per_hour = 1}, Table(kRows), 4);
+  const auto jobs = GenerateSynergyTrace({.jobs = 1, .jobs_per_hour = 1}, SynergyTable(kRows), 4);
   ASSERT_FALSE(jobs.ok());
   EXPECT_EQ(jobs.error().message,
             "no models of the family 'language' for 4 CPUs per GPU; expected those published with "
             "Synergy");
 }
 
-struct Published {
+struct PublishedSynergy {
   const char* file;
   double jobs_per_hour;
   bool one_gpu;
 };
-void PrintTo(const Published& one, std::ostream* out) { *out << one.file; }
+void PrintTo(const PublishedSynergy& one, std::ostream* out) { *out << one.file; }
 
-class PublishedStream : public testing::TestWithParam<Published> {};
+class PublishedStream : public testing::TestWithParam<PublishedSynergy> {};
 
 TEST_P(PublishedStream, ComesOutJobByJob) {
   TRAINYARD_NEEDS_REFERENCE();
@@ -90,9 +90,9 @@ TEST_P(PublishedStream, ComesOutJobByJob) {
 
 INSTANTIATE_TEST_SUITE_P(
     Synergy, PublishedStream,
-    testing::Values(Published{"trace_syn32multi-load0.9-seed42.csv", 0.9, false},
-                    Published{"trace_syn128single-load9-seed42.csv.gz", 9, true},
-                    Published{"trace_syn128single-load7-seed42.csv.gz", 7, true}));
+    testing::Values(PublishedSynergy{"trace_syn32multi-load0.9-seed42.csv", 0.9, false},
+                    PublishedSynergy{"trace_syn128single-load9-seed42.csv.gz", 9, true},
+                    PublishedSynergy{"trace_syn128single-load7-seed42.csv.gz", 7, true}));
 
 }  // namespace
 }  // namespace trainyard::trace

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/json.h"
+
+template class nlohmann::basic_json<>;
+template class nlohmann::basic_json<nlohmann::ordered_map>;
