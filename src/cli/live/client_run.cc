@@ -393,7 +393,7 @@ Status RunArray(const RunCommandOptions& options, std::uint64_t array,
   return {};
 }
 
-Status Run(RunCommandOptions options, Command& chosen) {
+Status RunAndFollow(RunCommandOptions options, Command& chosen) {
   const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH});
   RETURN_IF_ERROR(ChooseInput(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
