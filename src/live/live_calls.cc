@@ -476,7 +476,7 @@ void LiveCalls::AddDrains(const v1::ClientRequest& from, std::vector<NodeId> nod
   NoteChange(from, request.drain() ? "drained" : "undrained",
              {.of_node = true,
               .node = nodes.front(),
-              .text = " at " + TimeText(state_.options.UnixSeconds(state_.now)) +
+              .text = " at " + base::UtcText(state_.options.UnixSeconds(state_.now)) +
                       (request.reason().empty() ? "" : ": " + request.reason()),
               .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {

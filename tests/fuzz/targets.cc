@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "cli/command_line.h"
-#include "cli/live/config_file.h"
+#include "cli/live/config/config_file.h"
 #include "cli/live/job_file.h"
 #include "cli/live/slurm/batch_script.h"
 #include "cli/live/slurm/slurm_time.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/earlier.h"
+#include "base/text.h"
 #include "engine/engine.h"
 #include "live/noted.h"
 
@@ -251,7 +252,7 @@ std::vector<model::Event> FailureJudge::Conclusions() {
                    .runs = runs,
                    .unended = std::exchange(unended_, {})});
   const std::string by =
-      "drained by the controller at " + TimeText(state_.options.UnixSeconds(state_.now));
+      "drained by the controller at " + base::UtcText(state_.options.UnixSeconds(state_.now));
   for (std::size_t i = 0, size = conclusions.size(); i < size; ++i) {
     if (conclusions[i].kind == model::EventKind::kNodeDrained) {
       conclusions.push_back(
