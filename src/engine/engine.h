@@ -171,7 +171,6 @@ class Engine final {
   void TakeSubmit(const model::Event& event);
   void TakeEnd(const model::Event& event);
   void TakeProgress(const model::Event& event);
-  void TakeOverrun(const model::Event& event);
   void TakeReported(const model::Event& event);
   void TakeResize(const model::Event& event);
   void TakeNode(const model::Event& event);

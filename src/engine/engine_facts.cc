@@ -59,9 +59,8 @@ void Engine::Take(const model::Event& event) {
       }
       return;
     case model::EventKind::kProgress:
-      return TakeProgress(event);
     case model::EventKind::kOverrun:
-      return TakeOverrun(event);
+      return TakeProgress(event);
     case model::EventKind::kReported:
       return TakeReported(event);
     case model::EventKind::kResize:
@@ -163,32 +162,26 @@ void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
   ends_.Cancel(records(), id);
 }
 
+// A correction of the books is no cause to decide; a job that has overrun may have to give way to
+// others that are shorter than what it counts as now.
 void Engine::TakeProgress(const model::Event& event) {
   model::JobRecord& job = jobs_[event.job];
-  if (!job.phase.live()) {
+  const bool plans = rules_.end.source == model::EndRule::Source::kPlanned;
+  const bool overrun = event.kind == model::EventKind::kOverrun;
+  if (!job.phase.live() || (overrun && (plans || job.grant.gpus == 0))) {
     return;
   }
   ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-  ledger_.Correct(job, event.work_done);
-  if (job.grant.gpus > 0 && rules_.end.source != model::EndRule::Source::kPlanned) {
+  if (overrun) {
+    ledger_.Extend(job, event.work_done);
+    instants_.AddFact(event.at);
+  } else {
+    ledger_.Correct(job, event.work_done);
+  }
+  if (job.grant.gpus > 0 && !plans) {
     Predict(event.job, job.progress.as_of, false);
   }
   Requeue(event.job);
-  // A correction of the books is no cause to decide.
-}
-
-// It may have to give way to jobs that are shorter than what it counts as now.
-void Engine::TakeOverrun(const model::Event& event) {
-  model::JobRecord& job = jobs_[event.job];
-  if (job.phase.get() != model::JobPhase::kRunning ||
-      rules_.end.source == model::EndRule::Source::kPlanned) {
-    return;
-  }
-  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-  ledger_.Extend(job, event.work_done);
-  Predict(event.job, job.progress.as_of, false);
-  Requeue(event.job);
-  instants_.AddFact(event.at);
 }
 
 // Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.

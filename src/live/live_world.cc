@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/earlier.h"
-#include "engine/engine.h"
 #include "live/job_request.h"
 #include "profile/execution_model.h"
 #include "supervisor/data/data_store.h"
@@ -49,7 +48,8 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
       judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
-      meter_(state_, engine_) {
+      meter_(state_, engine_),
+      overruns_(state_, engine_) {
   calls_.SetFacts([this](model::Event event) { Add(std::move(event)); });
 }
 
@@ -101,7 +101,9 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   for (const JobId job : state_.metrics.Due(state_.now)) {
     TellMetrics(job);
   }
-  TakeOverruns();
+  for (model::Event& fact : overruns_.TakeFacts()) {
+    Add(std::move(fact));
+  }
   for (model::Event& fact : meter_.TakeFacts()) {
     fact.at = state_.now;
     Add(std::move(fact));
@@ -134,7 +136,7 @@ model::Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
 std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.leases.next_end(), state_.metrics.next_timer());
-  next = base::Earlier(base::Earlier(next, judge_.next_timer()), NextOverrun());
+  next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
   return state_.gates.queued().empty()
              ? next
              : base::Earlier(next, state_.failures.starts_from(state_.now));
@@ -148,39 +150,6 @@ void LiveWorld::ExpireLeases() {
     }
     judge_.NoteAgentLost(node);
     Add({.kind = model::EventKind::kNodeDown, .at = state_.now, .node = node});
-  }
-}
-
-// Ends are told a little late, so that a job has overrun only this long after its expected end.
-constexpr Duration kOverrunAfter = std::chrono::seconds(1);
-
-std::optional<TimePoint> LiveWorld::NextOverrun() const {
-  const std::optional<TimePoint> first = engine_.first_forecast();
-  return first ? std::optional(std::max(*first, overruns_seen_) +
-                               state_.options.Scaled(kOverrunAfter))
-               : std::nullopt;
-}
-
-// The jobs that run on though they should have ended, by more than a twentieth of their time: a job
-// that states what it takes is not to be stopped in its last seconds. Emulated trainers end when
-// their work is done.
-void LiveWorld::TakeOverruns() {
-  constexpr int kPart = 20;
-  if (const std::optional<TimePoint> due = NextOverrun(); !due || state_.now < *due) {
-    return;
-  }
-  overruns_seen_ = state_.now;
-  for (const JobId id : engine_.OverdueBy(state_.now - state_.options.Scaled(kOverrunAfter))) {
-    const LiveJob& job = state_.jobs[id];
-    const LiveAttempt* const attempt = state_.attempts[id].wanted();
-    const Duration late = state_.now - engine_.records()[Index(id)].forecast.logged;
-    if (!job.ending && !job.is_emulated() && attempt != nullptr && attempt->has_run &&
-        late >= engine_.ProgressOf(id, state_.now).productive_time / (kPart + 1)) {
-      Add({.kind = model::EventKind::kOverrun,
-           .at = state_.now,
-           .job = id,
-           .work_done = job.counts_work() ? job.iterations_seen : 0});
-    }
   }
 }
 

@@ -30,6 +30,7 @@
 #include "live/live_state.h"
 #include "live/live_statuses.h"
 #include "live/measured/meter.h"
+#include "live/measured/overruns.h"
 #include "live/notices/notices.h"
 #include "live/orders.h"
 #include "model/rules.h"
@@ -142,8 +143,6 @@ class LiveWorld final : public engine::World {
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeAgentGone(std::uint64_t connection);
   void ExpireLeases();
-  void TakeOverruns();
-  [[nodiscard]] std::optional<TimePoint> NextOverrun() const;
 
   // Facts, found now or read from the journal.
   void Add(model::Event event);
@@ -174,11 +173,11 @@ class LiveWorld final : public engine::World {
   LiveCalls calls_;
   FailureJudge judge_;
   Meter meter_;
+  Overruns overruns_;
 
   std::deque<Input> inbox_;
   model::Batch batch_;
-  TimePoint overruns_seen_{};  // when TakeOverruns has looked last
-  std::set<JobId> to_tune_;    // whose agents do not know yet what else the job has
+  std::set<JobId> to_tune_;  // whose agents do not know yet what else the job has
   std::unique_ptr<Withheld> withheld_;
   bool restoring_ = false;
   bool fresh_ = true;  // nothing has happened yet
