@@ -114,8 +114,12 @@ Selector::Outlook Engine::OutlookOf(std::string_view now, std::size_t candidate,
                                     std::optional<Duration> horizon) const {
   const std::unique_ptr<Engine> fork = ForkFrom(now);
   fork->DecideBy(candidates_[candidate]);
-  forks_->Run(*fork, horizon ? std::optional(now_ + *horizon) : std::nullopt);
   Selector::Outlook outlook;
+  if (const Status run =
+          forks_->Run(*fork, horizon ? std::optional(now_ + *horizon) : std::nullopt);
+      !run.ok()) {
+    outlook.error = run.error().message;
+  }
   Duration sum{0};
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const model::JobRecord& before = jobs_[JobAt(i)];

@@ -59,8 +59,9 @@ class Engine;
 class ForkRunner {
  public:
   virtual ~ForkRunner() = default;
-  // Runs the fork until nothing happens any more or `until` has passed.
-  virtual void Run(Engine& fork, std::optional<TimePoint> until) const = 0;
+  // Runs the fork until nothing happens any more or `until` has passed. An error: a decision of the
+  // fork was refused.
+  [[nodiscard]] virtual Status Run(Engine& fork, std::optional<TimePoint> until) const = 0;
 };
 
 struct EngineSetup {

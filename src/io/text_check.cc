@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/try.h"
+#include "io/file_kind.h"
 #include "io/text_stream.h"
 
 namespace trainyard::io {
@@ -91,11 +92,7 @@ std::int64_t FindLongLine(std::string_view text) {
   return 0;
 }
 
-}  // namespace
-
-bool IsUtf8(std::string_view text) { return FindNotUtf8(text) == std::string_view::npos; }
-
-Status CheckCharacters(const std::string& path, std::string_view text, std::int64_t first_line) {
+Status CheckAnyCharacters(const std::string& path, std::string_view text, std::int64_t first_line) {
   constexpr auto kNone = std::string_view::npos;
   const auto line_at = [&](std::size_t position) {
     return first_line +
@@ -116,6 +113,25 @@ Status CheckCharacters(const std::string& path, std::string_view text, std::int6
                    "a carriage return within a line; expected lines that end in LF or CRLF");
   }
   return {};
+}
+
+}  // namespace
+
+std::string_view Beginning(std::string_view text) {
+  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";
+  return text.substr(std::min(text.find_first_not_of(kBefore), text.size()));
+}
+
+bool IsUtf8(std::string_view text) { return FindNotUtf8(text) == std::string_view::npos; }
+
+Status CheckCharacters(const std::string& path, std::string_view text, std::int64_t first_line) {
+  Status status = CheckAnyCharacters(path, text, first_line);
+  if (!status.ok() && first_line == 1) {
+    if (const std::string kind = KindOfBinary(path, text); !kind.empty()) {
+      return BadInput(path + ": " + kind);
+    }
+  }
+  return status;
 }
 
 Status CheckText(const std::string& path, std::string_view text, std::int64_t first_line) {

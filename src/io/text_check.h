@@ -10,6 +10,9 @@
 
 namespace trainyard::io {
 
+// From the first character on that is neither a blank, a line end nor a byte-order mark.
+[[nodiscard]] std::string_view Beginning(std::string_view text);
+
 [[nodiscard]] bool IsUtf8(std::string_view text);
 
 // Complains about NUL bytes, text that is not UTF-8 and carriage returns that do not end a line, as

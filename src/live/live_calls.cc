@@ -115,10 +115,13 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
            "is "
            "on one number only; expected it without stages";
   }
-  if (state_.options.policy_traits.may.resize && job.profile_row < 0) {
+  // A job that states neither runs on the GPUs that it asks for.
+  const bool elastic = job.iterations || (job.deadline && !job.best_effort);
+  if (state_.options.policy_traits.may.resize && job.profile_row < 0 && elastic) {
     return "policy '" + state_.options.policy + "' needs a job's iterations, and its model '" +
            job.model + "' with batch size " + std::to_string(job.batch_size) +
-           " in the controller's profiles";
+           " in the controller's profiles" +
+           (job.iterations ? "" : "; a job without them has no deadline");
   }
   if (job.profile_row < 0) {
     return {};
@@ -473,7 +476,7 @@ void LiveCalls::AddDrains(const v1::ClientRequest& from, std::vector<NodeId> nod
   NoteChange(from, request.drain() ? "drained" : "undrained",
              {.of_node = true,
               .node = nodes.front(),
-              .text = " at " + TimeText(state_.options.UnixSeconds(state_.now)) +
+              .text = " at " + base::UtcText(state_.options.UnixSeconds(state_.now)) +
                       (request.reason().empty() ? "" : ": " + request.reason()),
               .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {

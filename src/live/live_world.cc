@@ -45,6 +45,7 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::
       state_(std::move(options), cluster),
       statuses_(state_, engine_),
       notices_(state_, statuses_),
+      change_log_(state_),
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
       judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
@@ -112,6 +113,24 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   return !batch_.events.empty();
 }
 
+bool LiveWorld::AbsorbOutage() {
+  batch_ = {};
+  calls_.Begin();
+  judge_.Begin();
+  if (state_.attempts.present().empty()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+    const NodeId node = NodeAt(i);
+    if (state_.leases[node].available && !state_.leases[node].drained) {
+      Add({.kind = model::EventKind::kNodeDrained, .at = state_.now, .node = node});
+      Add({.kind = model::EventKind::kNodeUndrained, .at = state_.now, .node = node});
+    }
+  }
+  Conclude();
+  return !batch_.events.empty();
+}
+
 void LiveWorld::Take(Input& input) {
   switch (input.kind) {
     case Input::Kind::kCall:
@@ -157,6 +176,7 @@ void LiveWorld::ExpireLeases() {
 
 void LiveWorld::Add(model::Event event) {
   Note(event);
+  change_log_.Note(event);
   batch_.events.push_back(std::move(event));
 }
 
@@ -401,6 +421,7 @@ Status LiveWorld::Perform(TimePoint now, std::span<const model::Action> actions)
     Note(action);
   }
   notices_.Tell();
+  change_log_.Tell();
   Answer();
   return {};
 }
@@ -412,6 +433,7 @@ void LiveWorld::Release() {
     Note(action);
   }
   notices_.Tell();
+  change_log_.Tell();
   state_.now = now;
   calls_.GiveBack(std::move(withheld->answers));
   Answer();

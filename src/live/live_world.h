@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "engine/world.h"
+#include "live/access/change_log.h"
 #include "live/failures/failure_judge.h"
 #include "live/live_calls.h"
 #include "live/live_state.h"
@@ -69,6 +70,9 @@ class LiveWorld final : public engine::World {
   // facts that the engine has foreseen.
   [[nodiscard]] bool Absorb(std::vector<model::Event> ends = {});
   void Answer();
+  // The same of an outage in which no lease was renewed: all that runs has lost its GPUs. Nodes
+  // get jobs again when their agents are back, and none starts before its last attempt has gone.
+  [[nodiscard]] bool AbsorbOutage();
 
   // The facts that Absorb has found; never done. REQUIRES: there are some, or `wake_at` has come.
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
@@ -169,6 +173,7 @@ class LiveWorld final : public engine::World {
   LiveState state_;
   LiveStatuses statuses_;
   Notices notices_;
+  ChangeLog change_log_;
   Orders orders_;
   LiveCalls calls_;
   FailureJudge judge_;

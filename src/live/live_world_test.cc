@@ -404,6 +404,22 @@ TEST_F(LiveWorldTest, StagesDoNotGoWithPoliciesThatChooseTheNumberOfGpus) {
   EXPECT_EQ(ErrorOf(request), "");
 }
 
+TEST_F(LiveWorldTest, WithoutIterationsAndDeadlineAJobKeepsTheGpusThatItAsksFor) {
+  policy_traits_.may.resize = true;
+  Open();
+  v1::ClientRequest request = Submission(1);
+  EXPECT_EQ(ErrorOf(request), "");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_deadline_s(3600);
+  EXPECT_TRUE(ErrorOf(request).starts_with("policy 'fifo' needs a job's iterations"))
+      << ErrorOf(request);
+  request.mutable_submit()->mutable_job()->set_best_effort(true);
+  EXPECT_EQ(ErrorOf(request), "");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_iterations(100);
+  EXPECT_TRUE(ErrorOf(request).starts_with("policy 'fifo' needs a job's iterations"));
+}
+
 TEST_F(LiveWorldTest, ADeadlineIsPromisedOnlyByAPolicyThatJudges) {
   v1::ClientRequest request = Submission(1);
   request.mutable_submit()->mutable_job()->set_deadline_s(3600);
@@ -738,7 +754,7 @@ TEST_F(NodeFaultTest, OneBadNodeFailsNoneOfManyJobs) {
   const v1::NodeStatus bad = Call(nodes).nodes().nodes(0);
   EXPECT_TRUE(bad.drained());
   EXPECT_EQ(bad.reason(), std::string("3 failures in a row, the last: ") + kFull);
-  EXPECT_EQ(bad.changed_by(), "drained by the controller at 1970-01-01 00:00:00 UTC");
+  EXPECT_EQ(bad.changed_by(), "drained by the controller at 1970-01-01T00:00:00Z");
   EXPECT_EQ(StatusOf(1).reason(),
             std::string("not enough free GPUs; drained: a; avoids a: ") + kFull);
   Open();
@@ -771,7 +787,7 @@ TEST_F(NodeFaultTest, ANodeThatCannotEndAnAttemptGetsNoFurtherJobs) {
   EXPECT_TRUE(Call(nodes).nodes().nodes(0).drained());
   EXPECT_EQ(Call(nodes).nodes().nodes(0).reason(), stuck.unended());
   EXPECT_EQ(Call(nodes).nodes().nodes(0).changed_by(),
-            "drained by the controller at 1970-01-01 00:00:00 UTC");
+            "drained by the controller at 1970-01-01T00:00:00Z");
   Submit(2);
   Submit(2);
   EXPECT_EQ(WhereIs(2), "b");
@@ -1009,12 +1025,12 @@ TEST_F(LiveWorldTest, ADrainedNodeSaysWhoDrainedItWhenAndWhy) {
   drain.mutable_drain()->set_drain(true);
   drain.mutable_drain()->set_reason("new disk");
   EXPECT_EQ(Call(As(drain, 1003, v1::Caller::OPERATOR)).drain().status().changed_by(),
-            "drained by user1003 (uid 1003, operator) at 1970-01-01 00:00:00 UTC: new disk");
+            "drained by user1003 (uid 1003, operator) at 1970-01-01T00:00:00Z: new disk");
   Step(std::chrono::hours(30));
   drain.mutable_drain()->set_drain(false);
   drain.mutable_drain()->clear_reason();
   EXPECT_EQ(Call(As(drain, 0, v1::Caller::ADMIN)).drain().status().changed_by(),
-            "undrained by user0 (uid 0, admin) at 1970-01-02 06:00:00 UTC");
+            "undrained by user0 (uid 0, admin) at 1970-01-02T06:00:00Z");
   drain.mutable_drain()->set_reason(std::string(201, 'x'));
   EXPECT_EQ(ErrorOf(drain), "the reason has 201 bytes; expected at most 200");
 }

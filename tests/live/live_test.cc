@@ -853,7 +853,8 @@ TEST(LiveTest, AgentsThatDoNotFitAreTold) {
     const std::string log = cluster.Path(name + ".log");
     const Program agent(words, log, log);
     EXPECT_TRUE(Eventually([&] { return ReadAll(log).ends_with("\n"); })) << name;
-    return ReadAll(log);
+    const std::string line = ReadAll(log);
+    return line.substr(line.find(' ') + 1);  // behind the time
   };
   const std::string refuses = "trainyard agent: the controller refuses: ";
   EXPECT_EQ(said("stranger", {"--node", "n7", "--gpus", "2"}),
@@ -863,6 +864,39 @@ TEST(LiveTest, AgentsThatDoNotFitAreTold) {
   cluster.KillAgent(0);
   EXPECT_EQ(said("wide", {"--node", "n0", "--gpus", "8"}),
             refuses + "node 'n0' has 8 GPUs; expected 2 as in the cluster file\n");
+}
+
+TEST(LiveTest, HangUpsReadTheConfigurationAgainAndEndNothing) {
+  LiveCluster cluster({.nodes = 1});
+  const std::string config = cluster.Path("trainyard.toml");
+  std::ofstream(config) << "[controller]\noperators = [\"nobody\"]\n[agent]\nlog-limit = \"1GB\"\n";
+  Words& policy = cluster.options().policy;
+  policy.insert(policy.end(), {"--config", config});
+  cluster.Start();
+  const auto logs = [&cluster](const std::string& name, const std::string& text) {
+    return Eventually([&] { return cluster.Log(name).find(text) != std::string::npos; });
+  };
+  cluster.controller().Signal(SIGHUP);
+  EXPECT_TRUE(logs("controller", "has been read again; no option has changed"))
+      << cluster.Log("controller");
+  std::ofstream(config) << "[controller]\noperators = [\"nobody\", \"daemon\"]\ntls = true\n";
+  cluster.controller().Signal(SIGHUP);
+  EXPECT_TRUE(logs("controller",
+                   "Z trainyard controller: the configuration has been read again; from now on "
+                   "--operators is 'nobody daemon' (was 'nobody'); needs a restart: --tls is "
+                   "'true' (was not set)"))
+      << cluster.Log("controller");
+  std::ofstream(config) << "[controller]\nno-such-key = 1\n";
+  cluster.controller().Signal(SIGHUP);
+  EXPECT_TRUE(logs("controller", "cannot be read again: " + config + ":2: unknown key"))
+      << cluster.Log("controller");
+  cluster.agent(0).Signal(SIGHUP);
+  EXPECT_TRUE(logs("n0", "Z trainyard agent: the configuration has been read again"))
+      << cluster.Log("n0");
+  const int job = cluster.Submit({"--gpus", "1"}, {"true"});
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+  EXPECT_TRUE(logs("controller", "Z trainyard controller: job 1: submitted by "))
+      << cluster.Log("controller");
 }
 
 TEST(LiveTest, SecondAgentOnAStateFolderIsRefused) {

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -114,6 +115,12 @@ class Waiting {
     return options_.any ? !ended_.empty() : ended_.size() == numbers_.size();
   }
   [[nodiscard]] int exit_status() const { return status_; }
+  [[nodiscard]] std::vector<std::uint64_t> left_numbers() const {
+    std::vector<std::uint64_t> left;
+    std::copy_if(numbers_.begin(), numbers_.end(), std::back_inserter(left),
+                 [this](std::uint64_t number) { return !told_.contains(number); });
+    return left;
+  }
   [[nodiscard]] std::size_t left() const { return numbers_.size() - ended_.size(); }
   [[nodiscard]] const std::vector<v1::JobStatus>& ended() const { return ended_; }
 
@@ -267,6 +274,17 @@ bool HasInput() {
           !S_ISCHR(status.st_mode));
 }
 
+// Whatever comes of each: what has ended meanwhile is refused.
+void CancelAll(const std::vector<std::uint64_t>& jobs, rpc::ClusterClient& client) {
+  for (const std::uint64_t job : jobs) {
+    v1::ClientRequest request;
+    request.mutable_cancel()->set_job(job);
+    if (const Result<v1::ClientReply> reply = client.Call(request, kTimeout); !reply.ok()) {
+      Tell(reply.error().message);
+    }
+  }
+}
+
 // Sets what the first worker gets to read, and the kind of its terminal.
 Status ChooseInput(RunCommandOptions& options) {
   if (!options.terminal) {
@@ -307,11 +325,8 @@ Status ShowTerminal(const RunCommandOptions& options, std::uint64_t number,
       target.set_job(number);
       target.set_attempt(shown);
       SessionOutput output(client, std::move(target));
-      Status copied;
-      {
-        const RawTerminal raw;
-        copied = output.Copy();
-      }
+      const RawTerminal raw;  // both have the line ends of a terminal
+      const Status copied = output.Copy();
       LogsOptions logs;
       logs.controller = options.controller;
       logs.attempt = shown;
@@ -372,6 +387,49 @@ Status ShowLog(const RunCommandOptions& options, std::uint64_t number) {
   return FollowLogs(logs, number);
 }
 
+// Waits for all tasks of the array; a signal cancels those that are left.
+Status RunArray(const RunCommandOptions& options, std::uint64_t array,
+                const BlockedSignals& blocked, rpc::ClusterClient& client, Command& chosen) {
+  WaitOptions all;
+  all.controller = options.controller;
+  all.json = options.json;
+  all.selection.jobs = {std::to_string(array)};
+  ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> tasks,
+                   SelectJobs(client, all.selection, false));
+  if (!options.quiet) {
+    Tell(fmt::format("job {} submitted, an array of {} tasks", array, tasks.size()));
+  }
+  if (options.label || options.rank != 0) {
+    Tell(
+        "--label and --rank have no effect: run shows the output of no task of an array "
+        "('trainyard logs JOB_INDEX' does)");
+  }
+  Waiting waiting(all, tasks);
+  int cancelled = 0;
+  while (true) {
+    RETURN_IF_ERROR(waiting.Ask(client));
+    if (waiting.IsOver()) {
+      break;
+    }
+    if (const int signal = blocked.Await(kPause); signal != 0 && signal != SIGWINCH) {
+      if (cancelled != 0) {
+        Tell(fmt::format("job {} is left to itself", array));
+        chosen.exit_status = SignalsToJob::kSignalled + signal;
+        return {};
+      }
+      cancelled = signal;
+      Tell(fmt::format("job {} is cancelled; once more leaves it to itself", array));
+      CancelAll(waiting.left_numbers(), client);
+    }
+  }
+  if (options.json) {
+    PrintJsonList(waiting.ended());
+  }
+  chosen.exit_status =
+      cancelled != 0 ? SignalsToJob::kSignalled + cancelled : waiting.exit_status();
+  return {};
+}
+
 Status RunAndFollow(RunCommandOptions options, Command& chosen) {
   const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH});
   RETURN_IF_ERROR(ChooseInput(options));
@@ -379,9 +437,7 @@ Status RunAndFollow(RunCommandOptions options, Command& chosen) {
   ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, chosen.rest, false, *client));
   const std::uint64_t number = submitted.job();
   if (!submitted.status().request().array().empty()) {
-    Tell(
-        fmt::format("job {} is an array; 'trainyard wait {}' waits for its tasks", number, number));
-    return {};
+    return RunArray(options, number, blocked, *client, chosen);
   }
   SignalsToJob signals(options, number);
   v1::AttachRequest target;
@@ -445,7 +501,9 @@ void AddRun(CLI::App& app, Command& chosen) {
       "terminal. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go to the workers; a second Ctrl-C\n"
       "within a second cancels the job, and so does any of them while it waits. The exit status "
       "is\n"
-      "the job's exit code, 128 + the signal that has cancelled it, or 1.\n");
+      "the job's exit code, 128 + the signal that has cancelled it, or 1. With --array it waits "
+      "for\n"
+      "all tasks, shows how each has ended, and a signal cancels those that are left.\n");
   AddClusterOptions(*command, *options);
   AddJobOptions(*command, *options);
   command->add_option("--rank", options->rank, "worker whose output is shown")

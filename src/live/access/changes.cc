@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/access/changes.h"
 
-#include <array>
-#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -15,14 +13,6 @@ constexpr std::string_view kHeldBy = "held by ";
 constexpr std::string_view kRequeuedAndHeldBy = "requeued and held by ";
 
 }  // namespace
-
-std::string TimeText(double unix_seconds) {
-  const auto whole = static_cast<std::time_t>(unix_seconds);
-  std::tm parts{};
-  gmtime_r(&whole, &parts);
-  std::array<char, 64> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts)};
-}
 
 model::Event ChangeNote::ToEvent(TimePoint at) const { return NotedFact(*this, at); }
 

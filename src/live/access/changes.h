@@ -16,9 +16,6 @@
 
 namespace trainyard::live {
 
-// A time for people: "2026-11-25 09:00:03 UTC".
-[[nodiscard]] std::string TimeText(double unix_seconds);
-
 // "cancelled by ann (uid 1001, user)", as a fact, of one job or node or of several.
 struct ChangeNote {
   // Other notes of the journal begin with other numbers (FailureNote::Kind, EndNote::kMark).
