@@ -45,21 +45,21 @@ constexpr const char* kEurope = "CET-1CEST,M3.5.0,M10.5.0/3";
 constexpr const char* kNewYork = "EST5EDT,M3.2.0,M11.1.0";
 constexpr const char* kMidnight = "XST4XDT,M3.5.0/0,M10.5.0/0";
 
-std::optional<double> Span(std::string_view text) { return ReadSpan(text).seconds; }
+std::optional<double> SecondsOfSpan(std::string_view text) { return ReadSpan(text).seconds; }
 std::optional<double> Time(std::string_view text, double now) {
   return ReadTime(text, now).seconds;
 }
 
 TEST(SlurmTimeTest, SpansAreDaysHoursMinutesAndSeconds) {
-  EXPECT_EQ(Span("30:15"), 30 * 60 + 15);
-  EXPECT_EQ(Span("90:30"), 90 * 60 + 30);
-  EXPECT_EQ(Span("02:00:00"), 7200);
-  EXPECT_EQ(Span("1-12"), 36 * 3600);
-  EXPECT_EQ(Span("1-12:30"), 36 * 3600 + 1800);
-  EXPECT_EQ(Span("1-12:30:15"), 36 * 3600 + 1815);
-  EXPECT_EQ(Span("100:00:00"), 360000);
-  EXPECT_EQ(Span("4:2"), 242);
-  EXPECT_EQ(Span("1h30m"), 5400);
+  EXPECT_EQ(SecondsOfSpan("30:15"), 30 * 60 + 15);
+  EXPECT_EQ(SecondsOfSpan("90:30"), 90 * 60 + 30);
+  EXPECT_EQ(SecondsOfSpan("02:00:00"), 7200);
+  EXPECT_EQ(SecondsOfSpan("1-12"), 36 * 3600);
+  EXPECT_EQ(SecondsOfSpan("1-12:30"), 36 * 3600 + 1800);
+  EXPECT_EQ(SecondsOfSpan("1-12:30:15"), 36 * 3600 + 1815);
+  EXPECT_EQ(SecondsOfSpan("100:00:00"), 360000);
+  EXPECT_EQ(SecondsOfSpan("4:2"), 242);
+  EXPECT_EQ(SecondsOfSpan("1h30m"), 5400);
 }
 
 TEST(SlurmTimeTest, OtherTextsAreNoneAndHaveNoForm) {
