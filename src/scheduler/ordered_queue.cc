@@ -395,7 +395,8 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
   Selection selection;
   std::vector<DemandClass> closed;  // classes that failed: free GPUs only become fewer
   while (const std::optional<JobId> job = BestOpen(closed)) {
-    const DemandClass of = ClassOf(*job, jobs_.spec(*job).gpus);
+    const JobSpec& spec = jobs_.spec(*job);
+    const DemandClass of = packing_.ClassOf(spec, spec.gpus);
     if (std::optional<Grant> grant = Place(*job, snapshot, packing)) {
       index_.Erase(*job);
       reinsert_.push_back(*job);
@@ -456,7 +457,7 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
 void OrderedQueue::LoseTurn(JobId victim, TimePoint now) {
   const OrderIndex::Rank rank = index_.RankAt(victim, now);
   Withdraw(victim);
-  index_.PushWaiting(victim, ClassOf(victim, jobs_.grant(victim).gpus), rank);
+  index_.PushWaiting(victim, packing_.ClassOf(jobs_.spec(victim), jobs_.grant(victim).gpus), rank);
   evicted_.push_back(victim);
 }
 

@@ -182,9 +182,6 @@ class OrderedQueue {
   void BlockBehind(const DemandClass& head, Selection& selection) const;
   std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
   void LoseTurn(JobId victim, TimePoint now);
-  [[nodiscard]] DemandClass ClassOf(JobId job, int gpus) const {
-    return packing_.ClassOf(jobs_.spec(job), gpus);
-  }
   void TellSettled(std::span<const JobId> jobs, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> NextWake(const Snapshot& snapshot) const;
   [[nodiscard]] std::optional<TimePoint> StayWake(const Snapshot& snapshot) const;
