@@ -31,7 +31,8 @@ namespace trainyard {
   return "";
 }
 
-// Whether the run was told that the published inputs are absent, as `./dev test` does where they are.
+// Whether the run was told that the published inputs are absent, as `./dev test` does where they
+// are.
 [[nodiscard]] inline bool RunsWithoutReference() {
   return std::getenv("TRAINYARD_WITHOUT_REFERENCE") != nullptr;
 }
