@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 #include <utility>
 
@@ -139,6 +141,12 @@ std::string ReplaceAll(std::string text, std::string_view what, std::string_view
   }
   return text;
 }
+
+std::string UtcText(double unix_seconds) {
+  return fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(std::floor(unix_seconds))));
+}
+
+std::string UtcNow() { return UtcText(static_cast<double>(std::time(nullptr))); }
 
 std::string FileNameOf(std::string_view text) {
   std::string name(text);

@@ -64,6 +64,12 @@ TEST(FileNameTest, SignsThatAFileNameShouldNotHaveBecomeDashes) {
   EXPECT_EQ(FileNameOf(".."), "-.");
 }
 
+TEST(UtcTextTest, IsATimeOfTheWorldWithoutFractions) {
+  EXPECT_EQ(UtcText(1'790'000'000.9), "2026-09-21T14:13:20Z");
+  EXPECT_EQ(UtcText(-0.5), "1969-12-31T23:59:59Z");
+  EXPECT_EQ(UtcNow().size(), UtcText(0).size());
+}
+
 TEST(ShortDurationTest, HasTheUnitsThatFit) {
   EXPECT_EQ(ShortDuration(0), "0s");
   EXPECT_EQ(ShortDuration(0.0001), "<1ms");

@@ -167,7 +167,10 @@ class TimelineObserver final : public engine::DecisionObserver {
                              .gpus_up = sample.gpus_up});
   }
   void OnChoice(TimePoint now, const Selector::Choice& choice) override {
-    run_.choices.push_back({.time = now, .candidate = choice.candidate, .scores = choice.scores});
+    run_.choices.push_back({.time = now,
+                            .candidate = choice.candidate,
+                            .scores = choice.scores,
+                            .errors = choice.errors});
   }
   void OnStep(TimePoint now, std::span<const model::Action> actions) override {
     if (!recorder_) {

@@ -74,6 +74,22 @@ OrderIndex::Rank OrderedQueue::RankOf(const JobView& view, const Standing& stand
           .arrival = view.arrival};
 }
 
+std::vector<JobId> OrderedQueue::Waiting(TimePoint now) const {
+  std::vector<std::pair<OrderIndex::Rank, JobId>> ranked;
+  for (const JobId job : jobs_.live()) {
+    if (const Grant* const held = jobs_.brief(job).grant; held == nullptr || held->gpus == 0) {
+      ranked.emplace_back(RankOf(jobs_.at(job), now), job);
+    }
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<JobId> jobs;
+  jobs.reserve(ranked.size());
+  for (const auto& [rank, job] : ranked) {
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
 // Notes when the stay of the job ends, as far as that follows from its present grant.
 void OrderedQueue::NoteStay(const JobView& view, TimePoint now) {
   const bool stays = view.stay_left > Duration{0};

@@ -139,6 +139,8 @@ class OrderedQueue {
   [[nodiscard]] std::optional<TimePoint> Adopted(const Snapshot& snapshot,
                                                  std::span<const JobId> changed);
 
+  // The live jobs without GPUs in their order at `now`, as views show them. O(live log live).
+  [[nodiscard]] std::vector<JobId> Waiting(TimePoint now) const;
   // The order, and what the ordering remembers. Reading: into a new queue; jobs and packing are as
   // they were.
   void Serialize(StateStream& state);
