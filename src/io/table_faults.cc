@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "io/file_kind.h"
 #include "io/text_check.h"
 
 namespace trainyard::io {

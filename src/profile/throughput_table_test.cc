@@ -147,18 +147,20 @@ TEST(ThroughputTableTest, OtherFilesAreNamedUnlessTheyAreNoProfiles) {
   (void)folder.Write("notes.csv", "# of ann\nx;y\n");
   EXPECT_TRUE(ThroughputTable::Read(folder.path()).ok());
   const std::string path = folder.Write("b.csv", "global_batch_size;1\n64;1\n");
-  EXPECT_TRUE(ErrorOf(folder.path()).starts_with(path + ":1: fields separated by ';'; expected"));
+  EXPECT_TRUE(
+      TableErrorOf(folder.path()).starts_with(path + ":1: fields separated by ';'; expected"));
   const std::string native =
       folder.Write("throughput.csv", "# model\nmodel,batch_size,gpus,iterations_per_second\n");
-  EXPECT_TRUE(ErrorOf(native).starts_with(native + ":1: a comment line before the header"));
+  EXPECT_TRUE(TableErrorOf(native).starts_with(native + ":1: a comment line before the header"));
 }
 
 TEST(ThroughputTableTest, AllBadRowsAreTold) {
   const ScratchFolder folder;
   const std::string path = folder.Write(
       "p.csv", "model,batch_size,gpus,iterations_per_second\na,0,2,5\na,64,1,3\nb,64,x,1\n");
-  EXPECT_EQ(ErrorOf(path), path + ":2: column 'batch_size' is '0'; expected an integer >= 1\n" +
-                               path + ":4: column 'gpus' is 'x'; expected an integer >= 1");
+  EXPECT_EQ(TableErrorOf(path), path +
+                                    ":2: column 'batch_size' is '0'; expected an integer >= 1\n" +
+                                    path + ":4: column 'gpus' is 'x'; expected an integer >= 1");
 }
 
 TEST(ThroughputTableTest, RefusesAFolderWithoutProfiles) {

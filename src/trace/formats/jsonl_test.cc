@@ -89,7 +89,7 @@ TEST(JsonlTraceTest, IsRecognisedHoweverItIsPacked) {
 TEST(JsonlTraceTest, IsReadByItsNameAndAsANativeTrace) {
   EXPECT_TRUE(ReadText(std::string(kJob) + "}", {.format = "jsonl"}).ok());
   EXPECT_TRUE(ReadText(std::string(kJob) + "}", {.format = "native"}).ok());
-  EXPECT_EQ(ErrorOf("job_id,submit_time,gpus,duration\na,0,1,5\n", {.format = "jsonl"}),
+  EXPECT_EQ(ErrorOf("job_id,submit_time,gpus,duration\n", {.format = "jsonl"}),
             "t.csv:1: no JSON from byte 1 on; expected one object");
 }
 
