@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 #include <utility>
 
@@ -35,16 +37,24 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
 constexpr std::array<std::pair<char, double>, 4> kUnitsOfTime{
     {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
 
 }  // namespace
 
 std::string_view NearestName(std::string_view given, std::span<const std::string_view> known) {
+  const std::string lower_given = Lower(given);
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, given.size() / 3) + 1;
   for (const std::string_view name : known) {
-    const std::size_t distance = EditDistance(given, name);
+    const std::size_t distance = EditDistance(lower_given, Lower(name));
     if (distance < best_distance) {
       best = name;
       best_distance = distance;
@@ -131,6 +141,12 @@ std::string ReplaceAll(std::string text, std::string_view what, std::string_view
   }
   return text;
 }
+
+std::string UtcText(double unix_seconds) {
+  return fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(std::floor(unix_seconds))));
+}
+
+std::string UtcNow() { return UtcText(static_cast<double>(std::time(nullptr))); }
 
 std::string FileNameOf(std::string_view text) {
   std::string name(text);

@@ -10,8 +10,8 @@
 
 namespace trainyard::base {
 
-// The known name closest to `given` by edit distance, or empty where none is near enough to be
-// what the user meant (more than a third of the letters differ).
+// The known name closest to `given` by edit distance, capitals or not, or empty where none is near
+// enough to be what the user meant (more than a third of the letters differ).
 [[nodiscard]] std::string_view NearestName(std::string_view given,
                                            std::span<const std::string_view> known);
 
@@ -35,6 +35,11 @@ namespace trainyard::base {
 
 // About three digits, for reading: "350ms", "12.4s", "43m10s", "2h05m", "4d04h".
 [[nodiscard]] std::string ShortDuration(double seconds);
+
+// "2026-11-25T13:00:00Z" for seconds since 1970, as logs and messages have it.
+[[nodiscard]] std::string UtcText(double unix_seconds);
+// The same for now.
+[[nodiscard]] std::string UtcNow();
 
 // A name for a file or folder: letters, digits and a few signs stay, the rest becomes '-'.
 [[nodiscard]] std::string FileNameOf(std::string_view text);

@@ -18,6 +18,8 @@ TEST(NearestNameTest, TwoNeighboursSwappedAreOneSlip) {
   EXPECT_EQ(NearestName("iffs", kNames), "");  // a swap and another letter
 }
 
+TEST(NearestNameTest, CapitalsAreNoSlip) { EXPECT_EQ(NearestName("FIFO", kNames), "fifo"); }
+
 TEST(NearestNameTest, DoesNotGuessWildly) { EXPECT_EQ(NearestName("gandiva", kNames), ""); }
 
 TEST(UnknownNameTest, ListsWhatIsKnown) {
@@ -60,6 +62,12 @@ TEST(ReplaceAllTest, ReplacesWhatWasThere) {
 TEST(FileNameTest, SignsThatAFileNameShouldNotHaveBecomeDashes) {
   EXPECT_EQ(FileNameOf("tiresias:quantum=3600;x=1/2"), "tiresias-quantum=3600-x=1-2");
   EXPECT_EQ(FileNameOf(".."), "-.");
+}
+
+TEST(UtcTextTest, IsATimeOfTheWorldWithoutFractions) {
+  EXPECT_EQ(UtcText(1'790'000'000.9), "2026-09-21T14:13:20Z");
+  EXPECT_EQ(UtcText(-0.5), "1969-12-31T23:59:59Z");
+  EXPECT_EQ(UtcNow().size(), UtcText(0).size());
 }
 
 TEST(ShortDurationTest, HasTheUnitsThatFit) {

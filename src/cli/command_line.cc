@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/live/config_file.h"
+#include "cli/live/config/config_file.h"
 #include "cli/live/slurm/slurm_words.h"
 #include "trainyard/version.h"
 
@@ -226,6 +226,13 @@ CommandLine::CommandLine(std::vector<std::string> words)
   app_.set_config("--config", "", "TOML file with options: a table for each command");
   app_.config_formatter(std::make_shared<ConfigFile>(app_));
   AddAllCommands(app_, chosen_);
+  chosen_.read_again = [words = words_]() -> Result<std::shared_ptr<const Command>> {
+    const auto again = std::make_shared<CommandLine>(words);
+    if (const Outcome outcome = again->Parse(); !outcome.runs) {
+      return BadInput(outcome.errors);
+    }
+    return std::shared_ptr<const Command>(again, &again->chosen());
+  };
 }
 
 CommandLine::Outcome CommandLine::Parse() {

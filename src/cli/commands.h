@@ -7,11 +7,17 @@
 #include <CLI/Formatter.hpp>
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainyard/status.h"
+
+namespace trainyard::daemon {
+struct ControllerOptions;
+}
 
 namespace trainyard::cli {
 
@@ -24,6 +30,12 @@ struct Command {
   std::vector<std::string> rest{};
   std::vector<std::string> plugins{};  // absolute paths of those that are loaded
   int exit_status = 0;                 // where `run` has succeeded: that of a job
+  // Of `controller` and `agent`: the options that the command line and its --config give, by their
+  // names; of `controller` also what they mean.
+  std::map<std::string, std::string> given{};
+  std::shared_ptr<const daemon::ControllerOptions> controller{};
+  // The same command line with its --config as it is now. Errors: what is wrong with it.
+  std::function<Result<std::shared_ptr<const Command>>()> read_again{};
 };
 
 // All that follow, and an example for each.

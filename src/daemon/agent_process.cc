@@ -141,7 +141,7 @@ class ControllerContact {
       : address_(std::move(address)), announces_(announces) {}
   void Found() {
     if (told_) {
-      std::fprintf(stderr, "trainyard agent: the controller at %s answers\n", address_.c_str());
+      SayAsAgent("the controller at " + address_ + " answers");
     }
     told_ = false;
     refusal_.clear();
@@ -149,16 +149,14 @@ class ControllerContact {
   }
   void LetIn() {
     if (std::exchange(announces_, false)) {
-      std::fprintf(stderr, "trainyard agent: connected to the controller at %s\n",
-                   address_.c_str());
+      SayAsAgent("connected to the controller at " + address_);
     }
   }
   // Told once for each reason.
   void Refused(const std::string& why) {
     if (why != refusal_) {
       refusal_ = why;
-      std::fprintf(stderr, "trainyard agent: the controller at %s does not let this agent in: %s\n",
-                   address_.c_str(), why.c_str());
+      SayAsAgent("the controller at " + address_ + " does not let this agent in: " + why);
     }
   }
   void Lost() { missing_since_ = Clock::now(); }
@@ -172,8 +170,7 @@ class ControllerContact {
       if (!refusal_.empty()) {
         return;  // one answers
       }
-      std::fprintf(stderr, "trainyard agent: no controller answers at %s; trying again\n",
-                   address_.c_str());
+      SayAsAgent("no controller answers at " + address_ + "; trying again");
     }
   }
 
@@ -290,8 +287,7 @@ void RenewIfDue(const AgentOptions& options, std::string& told) {
                                options.node));
   const std::string why = status.ok() ? "" : status.error().message;
   if (why != told) {
-    std::fprintf(stderr, "trainyard agent: the certificate cannot be renewed: %s\n",
-                 why.empty() ? "now it has been" : why.c_str());
+    SayAsAgent("the certificate cannot be renewed: " + (why.empty() ? "now it has been" : why));
   }
   told = why;
 }
@@ -315,12 +311,16 @@ void ServeAgent(live::Agent& machine, ControllerContact& contact, const LiveCloc
     }
     if (machine.refusal() != refusal) {
       refusal = machine.refusal();
-      std::fprintf(stderr, "trainyard agent: the controller refuses: %s\n", refusal.c_str());
+      SayAsAgent("the controller refuses: " + refusal);
     }
   }
 }
 
 }  // namespace
+
+void SayAsAgent(const std::string& line) {
+  std::fprintf(stderr, "%s trainyard agent: %s\n", base::UtcNow().c_str(), line.c_str());
+}
 
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {
   RETURN_IF_ERROR(CheckAgent(given));

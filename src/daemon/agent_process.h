@@ -53,4 +53,7 @@ struct AgentOptions {
 // state folder that cannot be used or that another agent uses.
 [[nodiscard]] Status RunAgent(const AgentOptions& options, Mailbox& mailbox);
 
+// A line of an agent's log, with the time.
+void SayAsAgent(const std::string& line);
+
 }  // namespace trainyard::daemon

@@ -16,10 +16,12 @@
 #include "daemon/credentials.h"
 #include "daemon/notices/outbox.h"
 #include "daemon/periodic.h"
+#include "daemon/reloads.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
+#include "live/job_request.h"
 #include "model/gpu_types.h"
 #include "profile/measured_file.h"
 #include "rpc/address.h"
@@ -178,6 +180,13 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
     if (log_ && reply.error().code() == live::kPermissionDenied) {
       log_("refused: " + reply.error().message());
     }
+    if (const v1::Changed* const changed = live::ChangedOf(reply); log_ && changed != nullptr) {
+      for (const v1::LeftOut& left : changed->left_out()) {
+        if (left.code() == live::kPermissionDenied) {
+          log_("refused: " + left.why());
+        }
+      }
+    }
     if (server_ != nullptr) {
       server_->Reply(call, std::move(reply));
     }
@@ -272,6 +281,10 @@ Result<std::vector<std::unique_ptr<Outbox>>> OpenOutboxes(const ControllerOption
   return all;
 }
 
+std::function<void(const std::string&)> ChangesOf(const ControllerOptions& options) {
+  return options.logs_changes ? options.log : std::function<void(const std::string&)>();
+}
+
 Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options,
                                                            const Cluster& cluster) {
   std::vector<std::string> nodes;
@@ -284,15 +297,20 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
                                     .admins = options.admins,
                                     .nodes = std::move(nodes),
                                     .munge = options.munge,
-                                    .certificate_life = options.certificate_life});
+                                    .certificate_life = options.certificate_life,
+                                    .now = {},
+                                    .log = ChangesOf(options)});
+}
+
+rpc::Rate UserCallsOf(const ControllerOptions& options) {
+  constexpr double kBurst = 10;  // seconds' worth of calls
+  return {.per_s = options.user_calls, .burst = std::max(1.0, kBurst * options.user_calls)};
 }
 
 rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
                                    identity::Authority& authority) {
-  constexpr double kBurst = 10;  // seconds' worth of calls
   return {.listen = options.listen,
-          .user_calls = {.per_s = options.user_calls,
-                         .burst = std::max(1.0, kBurst * options.user_calls)},
+          .user_calls = UserCallsOf(options),
           .authority = &authority,
           .tls = options.tls,
           .log = options.log};
@@ -338,12 +356,68 @@ Periodic Renewing(const ControllerOptions& options, identity::Authority& authori
   });
 }
 
+// Takes other options while it lives.
+class Reloading {
+ public:
+  Reloading(const ControllerOptions& options, identity::Authority& authority,
+            rpc::RpcServer& server)
+      : options_(options) {
+    if (options_.reloads != nullptr) {
+      options_.reloads->Serve([&](const ControllerOptions& now) {
+        authority.SetAccess(now.all_users, now.operators, now.admins);
+        server.Reload(UserCallsOf(now));
+        WarnOfUsers(now);
+      });
+    }
+  }
+  ~Reloading() {
+    if (options_.reloads != nullptr) {
+      options_.reloads->Serve({});
+    }
+  }
+  Reloading(const Reloading&) = delete;
+  Reloading& operator=(const Reloading&) = delete;
+
+ private:
+  const ControllerOptions& options_;
+};
+
+// Kept in the store: when there was a controller last. Copies of the state have it, too.
+class Presence {
+ public:
+  // `lease`: shorter outages need not be known.
+  Presence(store::Store& store, Duration lease) : store_(store), pause_(lease / 3) {}
+
+  // In the engine's time; none: no controller has told.
+  [[nodiscard]] std::optional<TimePoint> Last(double unix_zero, double time_scale) const {
+    const Result<std::string> kept = store_.Setting(kName);
+    const std::optional<double> at = kept.ok() ? base::ToNumber(kept.value()) : std::nullopt;
+    return at ? std::optional(AtSeconds((*at - unix_zero) * time_scale)) : std::nullopt;
+  }
+  // Whenever there is something to do, and at the latest when it is due. A disk that is full costs
+  // jobs a restart if the controller dies meanwhile, too, and nothing else.
+  void Note() {
+    if (const auto now = std::chrono::steady_clock::now(); now >= due_) {
+      (void)store_.SetSetting(kName, fmt::format("{:.3f}", LiveClock::UnixNow()));
+      due_ = now + pause_;
+    }
+  }
+  [[nodiscard]] std::chrono::steady_clock::time_point due() const { return due_; }
+
+ private:
+  static constexpr std::string_view kName = "present";
+  store::Store& store_;
+  const Duration pause_;
+  std::chrono::steady_clock::time_point due_{};
+};
+
 // The one loop of a controller: whatever has come in since, one step, and so on.
 Status Serve(const ControllerOptions& options, live::Controller& controller, const LiveClock& clock,
-             Mailbox& mailbox) {
+             Presence& presence, Mailbox& mailbox) {
   std::string snapshot_error;
   std::string journal_error;
   while (!mailbox.closed()) {
+    presence.Note();
     RETURN_IF_ERROR(controller.Step(clock.Now()));
     if (controller.snapshot_error() != snapshot_error) {
       snapshot_error = controller.snapshot_error();
@@ -357,9 +431,9 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
                        : "the journal cannot be written: " + journal_error +
                              "; nothing is taken or started until it can, what runs runs on");
     }
-    std::optional<std::chrono::steady_clock::time_point> until;
+    std::chrono::steady_clock::time_point until = presence.due();
     if (const std::optional<TimePoint> wake = controller.next_wakeup()) {
-      until = clock.RealTime(*wake);
+      until = std::min(until, clock.RealTime(*wake));
     }
     for (const Mailbox::Task& task : mailbox.Take(until)) {
       task();
@@ -401,12 +475,15 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const LiveClock clock(unix_zero, options.time_scale);
   Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
+  Presence presence(store, options.lease);
   live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
+  with.absent_since = presence.Last(unix_zero, options.time_scale);
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
   ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Outbox>> outboxes, OpenOutboxes(options));
   with.live.takes_notices = !outboxes.empty();
+  with.live.log = ChangesOf(options);
   with.live.notice = [&outboxes](const live::Notice& notice) {
     for (const std::unique_ptr<Outbox>& outbox : outboxes) {
       outbox->Put(notice);
@@ -434,7 +511,11 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
   on_ready(server->port());
-  Status status = Serve(options, *controller.value(), clock, mailbox);
+  Status status;
+  {
+    const Reloading reloading(options, *authority, *server);
+    status = Serve(options, *controller.value(), clock, presence, mailbox);
+  }
   transport.Serve(nullptr);
   return status;
 }

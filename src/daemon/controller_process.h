@@ -15,6 +15,8 @@
 
 namespace trainyard::daemon {
 
+class Reloads;
+
 struct ControllerOptions {
   std::string state;  // folder; made if need be
   std::string listen = "127.0.0.1:7077";
@@ -45,8 +47,12 @@ struct ControllerOptions {
   std::string notify_program{};
   std::string notify_url{};
   live::SnapshotRules snapshots{};  // the interval in real time
-  // Told, line by line, where the controller begins and what is wrong with snapshots. May be empty.
+  // Told, line by line, where the controller begins, what is wrong with snapshots, whom it refuses
+  // and, with `logs_changes`, who has changed what. May be empty.
   std::function<void(const std::string&)> log{};
+  bool logs_changes = true;
+  // Whence other options come while it runs; null: none do. Must outlive the controller.
+  Reloads* reloads = nullptr;
 };
 
 // Everything that can be wrong with the options but the state folder, without starting anything.

@@ -152,6 +152,7 @@ double Authority::Now() const {
 }
 
 v1::Caller::Role Authority::ConfiguredRole(const std::string& user) const {
+  const std::lock_guard lock(access_mutex_);
   const auto names = [&user](const std::vector<std::string>& list) {
     return std::find(list.begin(), list.end(), user) != list.end();
   };
@@ -164,14 +165,34 @@ v1::Caller::Role Authority::RoleOf(uid_t uid, const std::string& user) const {
   return uid == 0 || uid == geteuid() ? v1::Caller::ADMIN : ConfiguredRole(user);
 }
 
-Result<std::string> Authority::TokenFor(uid_t uid) const {
-  const std::string user = UserName(uid);
+// Without a role of its own it has what the options give to its name.
+v1::Caller::Role Authority::RoleOf(const v1::IdentityBook::User& login) const {
+  return login.role() == v1::Caller::ROLE_UNSPECIFIED ? ConfiguredRole(login.user()) : login.role();
+}
+
+void Authority::SetAccess(bool all_users, std::vector<std::string> operators,
+                          std::vector<std::string> admins) {
+  const std::lock_guard lock(access_mutex_);
+  options_.all_users = all_users;
+  options_.operators = std::move(operators);
+  options_.admins = std::move(admins);
+}
+
+// Of a process of this machine.
+Status Authority::CheckServed(uid_t uid) const {
+  const std::lock_guard lock(access_mutex_);
   if (!options_.all_users && uid != 0 && uid != geteuid()) {
     return Failed(fmt::format(
         "this controller serves only {}, who runs it, and you are {}; expected a cluster of your "
         "own ('trainyard up --listen 127.0.0.1:PORT'), or a controller with --users all",
-        UserName(geteuid()), user));
+        UserName(geteuid()), UserName(uid)));
   }
+  return {};
+}
+
+Result<std::string> Authority::TokenFor(uid_t uid) const {
+  RETURN_IF_ERROR(CheckServed(uid));
+  const std::string user = UserName(uid);
   v1::Caller caller;
   caller.set_uid(uid);
   caller.set_user(user);
@@ -212,7 +233,7 @@ Result<std::string> Authority::Sell(const v1::BuyRequest& request) const {
     if (SameBytes(user.hash(), hash)) {
       caller.set_uid(user.uid());
       caller.set_user(user.user());
-      caller.set_role(user.role());
+      caller.set_role(RoleOf(user));
       caller.set_by("login");
       return Signed(std::move(caller), LoginId(user));
     }
@@ -226,17 +247,35 @@ Result<v1::Caller> Authority::CallerOf(std::string_view token) const {
   ASSIGN_OR_RETURN(
       const v1::TokenClaims claims,
       ReadToken(token, {.public_key = key_.public_key(), .cluster = cluster_, .now = Now()}));
-  if (claims.caller().by() == "login" && !HasLogin(claims)) {
-    return Failed(NameOf(claims.caller()) +
-                  " has no login any more; expected 'trainyard login' with a new token");
+  v1::Caller caller = claims.caller();
+  if (caller.by() == "login") {
+    const std::optional<v1::Caller::Role> role = RoleOfLogin(claims);
+    if (!role) {
+      return Failed(NameOf(caller) +
+                    " has no login any more; expected 'trainyard login' with a new token");
+    }
+    caller.set_role(*role);
+    return caller;
   }
-  return claims.caller();
+  if (caller.by() == "munge" && !options_.munge) {
+    return Failed(NameOf(caller) +
+                  " has proved who it is by munge, which this controller takes no more; expected "
+                  "'trainyard login', or a controller with --munge");
+  }
+  if (caller.by() == "socket") {
+    RETURN_IF_ERROR(CheckServed(caller.uid()));
+  }
+  caller.set_role(RoleOf(caller.uid(), caller.user()));
+  return caller;
 }
 
-bool Authority::HasLogin(const v1::TokenClaims& claims) const {
+std::optional<v1::Caller::Role> Authority::RoleOfLogin(const v1::TokenClaims& claims) const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(book_.users().begin(), book_.users().end(),
-                     [&claims](const auto& user) { return LoginId(user) == claims.login(); });
+  const auto& users = book_.users();
+  const auto found = std::find_if(users.begin(), users.end(), [&claims](const auto& user) {
+    return LoginId(user) == claims.login();
+  });
+  return found == users.end() ? std::nullopt : std::optional(RoleOf(*found));
 }
 
 bool Authority::MayBeAgent(const v1::Caller& caller) {
@@ -339,6 +378,7 @@ Result<v1::ManageReply> Authority::Manage(const v1::Caller& caller,
     AddOwn(*reply.mutable_book());
     for (v1::IdentityBook::User& user : *reply.mutable_book()->mutable_users()) {
       user.clear_hash();
+      user.set_role(RoleOf(user));
     }
     for (v1::IdentityBook::NodeToken& token : *reply.mutable_book()->mutable_tokens()) {
       token.clear_hash();
@@ -394,13 +434,12 @@ Status Authority::Change(const v1::Caller& caller, const v1::ManageRequest& requ
       v1::IdentityBook::User& user = *book_.add_users();
       user.set_user(add.user());
       user.set_uid(add.uid());
-      user.set_role(add.role() == v1::Caller::ROLE_UNSPECIFIED ? ConfiguredRole(add.user())
-                                                               : add.role());
-      reply.set_role(user.role());
+      user.set_role(add.role());
+      reply.set_role(RoleOf(user));
       user.set_hash(HashOfSecret(secret));
       reply.set_secret(WithFingerprint(secret, authority_.certificate));
       return Note(by, fmt::format("added a login of {} (uid {}, {})", user.user(), user.uid(),
-                                  RoleName(user.role())));
+                                  RoleName(reply.role())));
     }
     case v1::ManageRequest::kRemoveUser: {
       const std::string& name = request.remove_user().name();
@@ -437,7 +476,11 @@ Status Authority::Note(const std::string& by, const std::string& what) {
   if (book_.changes_size() > kMostChanges) {
     book_.mutable_changes()->DeleteSubrange(0, book_.changes_size() - kMostChanges);
   }
-  return Save();
+  RETURN_IF_ERROR(Save());
+  if (options_.log) {
+    options_.log(by + " " + what);
+  }
+  return {};
 }
 
 Status Authority::Save() { return WriteSecretFile(Path("book"), book_.SerializeAsString()); }

@@ -34,6 +34,8 @@ struct AuthorityOptions {
   Duration token_life = std::chrono::minutes(10);
   Duration certificate_life = std::chrono::hours(24 * 30);
   std::function<double()> now{};  // seconds since 1970; empty: the clock's
+  // Told of each change of the book, with who made it. May be empty.
+  std::function<void(const std::string& line)> log{};
 };
 
 // The files of the controller's certificate, for a server that watches them.
@@ -60,7 +62,9 @@ class Authority {
   // A token for who has the secret of a login or a credential of munge. Errors: it is not known,
   // or not taken here.
   [[nodiscard]] Result<std::string> Sell(const v1::BuyRequest& request) const;
-  // Who has the token. Errors: those of ReadToken; the login that has bought it has ended.
+  // Who has the token, with the role that the user has now, whatever it was when the token was
+  // issued. Errors: those of ReadToken; the login that has bought it has ended; the user is not
+  // served any more.
   [[nodiscard]] Result<v1::Caller> CallerOf(std::string_view token) const;
   // Whether somebody may speak for a node without a certificate: the controller's own user, root.
   [[nodiscard]] static bool MayBeAgent(const v1::Caller& caller);
@@ -82,6 +86,9 @@ class Authority {
   // Makes the controller's own certificate anew if less than a third of its life is left; the
   // server sees the files change. Error: they cannot be written.
   [[nodiscard]] Status RenewOwn();
+  // Whom it serves and who may do more, from now on: AuthorityOptions' fields of these names.
+  void SetAccess(bool all_users, std::vector<std::string> operators,
+                 std::vector<std::string> admins);
 
  private:
   Authority(AuthorityOptions options, KeyPair key, std::string cluster);
@@ -90,8 +97,11 @@ class Authority {
   // What --operators and --admins say.
   [[nodiscard]] v1::Caller::Role ConfiguredRole(const std::string& user) const;
   [[nodiscard]] v1::Caller::Role RoleOf(uid_t uid, const std::string& user) const;
+  [[nodiscard]] v1::Caller::Role RoleOf(const v1::IdentityBook::User& login) const;
+  [[nodiscard]] Status CheckServed(uid_t uid) const;
   [[nodiscard]] std::string Signed(v1::Caller caller, const std::string& login = {}) const;
-  [[nodiscard]] bool HasLogin(const v1::TokenClaims& claims) const;
+  // None: the login that has bought the token has ended.
+  [[nodiscard]] std::optional<v1::Caller::Role> RoleOfLogin(const v1::TokenClaims& claims) const;
   [[nodiscard]] Status OpenCertificates();
   void AddOwn(v1::IdentityBook& book) const;
   // All below: with mutex_ held.
@@ -102,7 +112,8 @@ class Authority {
   [[nodiscard]] Status Note(const std::string& by, const std::string& what);
   [[nodiscard]] Status Save();
 
-  const AuthorityOptions options_;
+  AuthorityOptions options_;           // whom it serves: with access_mutex_ held
+  mutable std::mutex access_mutex_{};  // the inner one where both are held
   const KeyPair key_;
   const std::string cluster_;
   CertifiedKey authority_;

@@ -217,6 +217,16 @@ TEST_F(BookTest, ALoginHasTheRoleThatTheConfigurationGivesUnlessAnotherIsNamed) 
   EXPECT_EQ(role_of("olga", v1::Caller::USER), v1::Caller::USER);
 }
 
+TEST_F(BookTest, ALoginWithoutARoleOfItsOwnHasWhatTheConfigurationGivesNow) {
+  const std::string token = Buy(AddUser("olga", 1001)).value();
+  EXPECT_EQ(authority_->CallerOf(token).value().role(), v1::Caller::OPERATOR);
+  authority_->SetAccess(true, {}, {});
+  EXPECT_EQ(authority_->CallerOf(token).value().role(), v1::Caller::USER);
+  v1::ManageRequest list;
+  list.mutable_list();
+  EXPECT_EQ(Manage(list).book().users(0).role(), v1::Caller::USER);
+}
+
 TEST_F(BookTest, NoSecretLiesOnTheDisk) {
   const std::string login = AddUser("ann", 1001);
   const std::string node = NodeToken("n0");

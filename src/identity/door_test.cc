@@ -154,6 +154,24 @@ TEST_F(AuthorityTest, GivesEveryUserTheRoleThatTheOptionsSay) {
   EXPECT_EQ(role(0), v1::Caller::ADMIN);
 }
 
+TEST_F(AuthorityTest, ATokenHasTheRoleThatItsUserHasNow) {
+  auto authority = Open({.all_users = true, .operators = {"4000001"}, .admins = {"4000002"}});
+  const std::string one = authority->TokenFor(4000001).value();
+  const std::string two = authority->TokenFor(4000002).value();
+  const auto role = [&](const std::string& token) {
+    return authority->CallerOf(token).value().role();
+  };
+  EXPECT_EQ(role(one), v1::Caller::OPERATOR);
+  authority->SetAccess(true, {"4000002"}, {"4000001"});
+  EXPECT_EQ(role(one), v1::Caller::ADMIN);
+  EXPECT_EQ(role(two), v1::Caller::OPERATOR);
+  authority = Open({.all_users = true});
+  EXPECT_EQ(role(one), v1::Caller::USER) << "a restart takes it away, too";
+  authority->SetAccess(false, {}, {});
+  EXPECT_NE(WhyNot(authority->CallerOf(one)).find("serves only"), std::string::npos);
+  EXPECT_TRUE(authority->CallerOf(authority->TokenFor(0).value()).ok());
+}
+
 TEST_F(AuthorityTest, TokensOutliveARestartAndEndWithTheirTime) {
   const std::string token = Open()->TokenFor(0).value();
   const auto again = Open();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/credential.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -102,7 +101,5 @@ Result<SignedCredential> ReadCredential(std::string_view bytes) {
   }
   return read;
 }
-
-std::string Utc(std::int64_t seconds) { return fmt::format("{:%FT%TZ}", fmt::gmtime(seconds)); }
 
 }  // namespace trainyard::launcher

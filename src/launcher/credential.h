@@ -55,7 +55,4 @@ struct SignedCredential {
 // signature is not checked.
 [[nodiscard]] Result<SignedCredential> ReadCredential(std::string_view bytes);
 
-// "2026-11-25T13:00:00Z" for seconds since 1970, as the launcher's log has it.
-[[nodiscard]] std::string Utc(std::int64_t seconds);
-
 }  // namespace trainyard::launcher

@@ -37,6 +37,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/text.h"
 #include "cgroup/group.h"
 #include "launcher/credential.h"
 
@@ -78,7 +79,7 @@ std::string Printable(std::string text) {
 
 void Log(const std::string& what) {
   const std::string line =
-      Printable(fmt::format("{} uid {}: {}: {}", Utc(time(nullptr)), getuid(), call, what)) + "\n";
+      Printable(fmt::format("{} uid {}: {}: {}", base::UtcNow(), getuid(), call, what)) + "\n";
   constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   const int log = log_path.empty() ? -1 : open(log_path.c_str(), kAppend, S_IRUSR | S_IWUSR);
   if (log >= 0) {

@@ -15,9 +15,11 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 and 7 are read, too: nobody was known by name and nothing had been measured,
-// and in 6 no node had told of its cache; and those of jobs with fewer fields.
-constexpr int kFormat = 8;
+// beside it. Formats 6 to 8 are read, too: what had become of jobs was not kept, in 6 and 7 nobody
+// was known by name and nothing had been measured, and in 6 no node had told of its cache; and
+// those of jobs with fewer fields.
+constexpr int kFormat = 9;
+constexpr int kFormatWithoutHistory = 8;
 constexpr int kFormatWithoutMeasured = 7;
 constexpr int kFormatWithoutTold = 6;
 constexpr int kJobFields{model::kJobFieldCount};
@@ -83,6 +85,9 @@ class Controller::Restorer final : public engine::World {
 Controller::Controller(ControllerSetup setup, store::Store& store, LiveOutput& output)
     : rules_(setup.snapshots),
       ends_by_rule_(setup.ends_by_rule),
+      leases_over_(setup.absent_since
+                       ? std::optional(*setup.absent_since + setup.live.Scaled(setup.live.lease))
+                       : std::nullopt),
       retry_pause_(static_cast<std::int64_t>(1e6 * setup.live.time_scale)),
       store_(store),
       engine_(std::move(setup.engine)),
@@ -189,6 +194,17 @@ Status Controller::Replay(TimePoint now) {
   restart_.snapshot = snapshot_entry_;
   restart_.replayed = entries_ - snapshot_entry_;
   snapshot_at_ = now_;
+  return leases_over_ && *leases_over_ < now_ ? EndLeases(restorer.last()) : Status();
+}
+
+// A decision at the time when agents have stopped what ran, as if the controller had been there: a
+// long outage is no run time, and uses up no time limit.
+Status Controller::EndLeases(TimePoint last) {
+  world_.Restored(std::max(last, *leases_over_));
+  if (world_.AbsorbOutage()) {
+    RETURN_IF_ERROR(engine::Turn(engine_, world_, journal_));
+  }
+  world_.Restored(now_);
   return {};
 }
 
@@ -291,6 +307,9 @@ void Controller::SerializeState(StateStream& state, int format, const std::strin
   if (header.format > kFormatWithoutMeasured) {
     world_.SerializeChanges(state);
     engine_.SerializeMeasured(state);
+  }
+  if (header.format > kFormatWithoutHistory) {
+    world_.SerializeHistory(state);
   }
 }
 

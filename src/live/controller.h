@@ -35,6 +35,9 @@ struct ControllerSetup {
   // Jobs end when the engine foresees it, whatever their workers say. For workers that only
   // pretend.
   bool ends_by_rule = false;
+  // When an earlier controller was there last, as far as that is known. Attempts ended when their
+  // leases did: from then on their jobs have no GPUs.
+  std::optional<TimePoint> absent_since{};
 };
 
 // Where a controller has begun.
@@ -87,6 +90,7 @@ class Controller {
   [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
   [[nodiscard]] Status Replay(TimePoint now);
+  [[nodiscard]] Status EndLeases(TimePoint last);
   [[nodiscard]] bool IsOver(JobId job) const;
   void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
   void SerializeState(StateStream& state, int format, const std::string& program);
@@ -98,7 +102,8 @@ class Controller {
 
   const SnapshotRules rules_;
   const bool ends_by_rule_;
-  const Duration retry_pause_;  // a second of real time
+  const std::optional<TimePoint> leases_over_;  // those of the controller before this one
+  const Duration retry_pause_;                  // a second of real time
   store::Store& store_;
   engine::Engine engine_;
   LiveWorld world_;

@@ -61,6 +61,9 @@ struct LiveOptions {
   // that goes through its journal. May be empty.
   std::function<void(const Notice& notice)> notice{};
   bool takes_notices = false;  // they go somewhere
+  // Told of each change that somebody has made by a call (what, of what, who), once it is in the
+  // journal. May be empty.
+  std::function<void(const std::string& line)> log{};
 
   // A real time in the engine's.
   [[nodiscard]] Duration Scaled(Duration real) const {

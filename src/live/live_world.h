@@ -25,11 +25,13 @@
 #include <vector>
 
 #include "engine/world.h"
+#include "live/access/change_log.h"
 #include "live/failures/failure_judge.h"
 #include "live/live_calls.h"
 #include "live/live_state.h"
 #include "live/live_statuses.h"
 #include "live/measured/meter.h"
+#include "live/measured/overruns.h"
 #include "live/notices/notices.h"
 #include "live/orders.h"
 #include "model/rules.h"
@@ -68,6 +70,9 @@ class LiveWorld final : public engine::World {
   // facts that the engine has foreseen.
   [[nodiscard]] bool Absorb(std::vector<model::Event> ends = {});
   void Answer();
+  // The same of an outage in which no lease was renewed: all that runs has lost its GPUs. Nodes
+  // get jobs again when their agents are back, and none starts before its last attempt has gone.
+  [[nodiscard]] bool AbsorbOutage();
 
   // The facts that Absorb has found; never done. REQUIRES: there are some, or `wake_at` has come.
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
@@ -86,6 +91,11 @@ class LiveWorld final : public engine::World {
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
   void Serialize(StateStream& state);
   void SerializeChanges(StateStream& state) { state(state_.changes); }
+  // What snapshots have since format 9.
+  void SerializeHistory(StateStream& state) {
+    state(state_.history, notices_);
+    state_.changes.SerializeHolders(state);
+  }
   // What snapshots before format 8 have besides.
   void SerializeFormer(StateStream& state) { state(state_.former_stages); }
   // Whether what SerializeJob writes stays as it is for ever.
@@ -108,7 +118,7 @@ class LiveWorld final : public engine::World {
 
  private:
   struct Input {
-    enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone, kNoMoreSubmits } kind{};
+    enum class Kind : std::uint8_t { kCall, kCallGone, kAgent, kAgentGone, kNoMoreSubmits } kind{};
     std::uint64_t number = 0;
     v1::ClientRequest request;
     v1::AgentMessage message;
@@ -129,6 +139,7 @@ class LiveWorld final : public engine::World {
   void Reconcile(NodeId node, const v1::Hello& hello);
   void TakeMissing(JobId job, LiveAttempt& attempt, Part& part);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
+  void NoteBegin(JobId job);
   void TakeStray(NodeId node, const v1::AttemptReport& report);
   static void TakeFetch(Part& part, const v1::AttemptReport& report);
   void TakeData(NodeId node, const v1::DataReport& data);
@@ -162,10 +173,12 @@ class LiveWorld final : public engine::World {
   LiveState state_;
   LiveStatuses statuses_;
   Notices notices_;
+  ChangeLog change_log_;
   Orders orders_;
   LiveCalls calls_;
   FailureJudge judge_;
   Meter meter_;
+  Overruns overruns_;
 
   std::deque<Input> inbox_;
   model::Batch batch_;

@@ -153,6 +153,24 @@ Result<ArrayTasks> ParseArray(std::string_view text) {
   return tasks;
 }
 
+std::string RangesText(const std::vector<std::int64_t>& indices) {
+  constexpr std::size_t kLongest = 40;
+  std::string text;
+  for (std::size_t i = 0; i < indices.size();) {
+    std::size_t last = i;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) {
+      ++last;
+    }
+    if (text.size() > kLongest) {
+      return text + ",... " + std::to_string(indices.size()) + " in all";
+    }
+    text += (text.empty() ? "" : ",") + std::to_string(indices[i]);
+    text += last == i ? "" : "-" + std::to_string(indices[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
 std::size_t CountOf(const JobSpec& spec) {
   if (!spec.traits || spec.traits->array.empty()) {
     return 1;

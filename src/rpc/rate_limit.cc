@@ -12,10 +12,10 @@ double RateLimit::TokensOf(const Bucket& bucket, double now_s) const {
 }
 
 std::optional<RateLimit::Refusal> RateLimit::Take(const std::string& name, double now_s) {
+  const std::lock_guard lock(mutex_);
   if (rate_.per_s <= 0) {
     return std::nullopt;
   }
-  const std::lock_guard lock(mutex_);
   if (buckets_.size() >= clear_at_) {
     std::erase_if(buckets_,
                   [&](const auto& at) { return TokensOf(at.second, now_s) >= rate_.burst; });
@@ -29,6 +29,16 @@ std::optional<RateLimit::Refusal> RateLimit::Take(const std::string& name, doubl
   }
   bucket = {.tokens = tokens - 1, .at = now_s};
   return std::nullopt;
+}
+
+void RateLimit::SetRate(Rate rate) {
+  const std::lock_guard lock(mutex_);
+  rate_ = rate;
+}
+
+Rate RateLimit::rate() const {
+  const std::lock_guard lock(mutex_);
+  return rate_;
 }
 
 std::size_t RateLimit::size() const {

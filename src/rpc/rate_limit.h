@@ -27,6 +27,9 @@ class RateLimit {
   // Takes a token; none: there was one. `now_s`: of a clock that does not run backwards, in
   // seconds.
   [[nodiscard]] std::optional<Refusal> Take(const std::string& name, double now_s);
+  // From now on; names that are remembered keep what they have, up to the new burst.
+  void SetRate(Rate rate);
+  [[nodiscard]] Rate rate() const;
   // How many names are remembered: those with less than `burst` tokens, and some more.
   [[nodiscard]] std::size_t size() const;
 
@@ -38,8 +41,8 @@ class RateLimit {
   };
   [[nodiscard]] double TokensOf(const Bucket& bucket, double now_s) const;
 
-  const Rate rate_;
   mutable std::mutex mutex_;
+  Rate rate_;
   std::map<std::string, Bucket> buckets_;
   std::size_t clear_at_ = 1024;  // buckets: then the full ones are forgotten
 };

@@ -67,5 +67,17 @@ TEST(RateLimit, NeverLetsMoreThroughThanItSays) {
   EXPECT_GT(through, 4 * now);
 }
 
+TEST(RateLimitTest, TheRateMayChange) {
+  RateLimit limit({.per_s = 1, .burst = 1});
+  EXPECT_FALSE(limit.Take("ann", 0));
+  EXPECT_TRUE(limit.Take("ann", 0));
+  limit.SetRate({.per_s = 10, .burst = 100});
+  EXPECT_EQ(limit.rate().burst, 100);
+  EXPECT_FALSE(limit.Take("ann", 0.1));
+  EXPECT_TRUE(limit.Take("ann", 0.1));
+  limit.SetRate({});
+  EXPECT_FALSE(limit.Take("ann", 0.1)) << "no limit any more";
+}
+
 }  // namespace
 }  // namespace trainyard::rpc

@@ -343,6 +343,13 @@ class Server final : public RpcServer {
     }
   }
 
+  void Reload(Rate user_calls) override {
+    user_calls_.SetRate(user_calls);
+    if (options_.authority != nullptr) {
+      CutRevoked();
+    }
+  }
+
   [[nodiscard]] Inbox& inbox() { return inbox_; }
 
   // Who makes the call; no value: nobody is asked.
@@ -369,7 +376,7 @@ class Server final : public RpcServer {
     if (request.caller().role() == v1::Caller::USER) {
       const auto soon = user_calls_.Take(identity::NameOf(request.caller()), MonotonicSeconds());
       if (soon) {
-        const grpc::Status status = TooSoon(request.caller(), options_.user_calls, soon->wait_s);
+        const grpc::Status status = TooSoon(request.caller(), user_calls_.rate(), soon->wait_s);
         if (soon->first) {
           call->Log(status.error_message());
         }

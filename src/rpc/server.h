@@ -66,6 +66,8 @@ class RpcServer {
   virtual void Reply(std::uint64_t call, v1::ClientReply reply) = 0;
   virtual void Send(std::uint64_t connection, v1::ControllerMessage message) = 0;
   virtual void Close(std::uint64_t connection) = 0;
+  // Another limit of ServerOptions, and whoever the authority does not serve any more is cut off.
+  virtual void Reload(Rate user_calls) = 0;
 };
 
 // `inbox` must outlive the server. Errors: the address is taken or is none of this machine.

@@ -775,11 +775,10 @@ TEST(CatalogTest, ListsEverythingAsTextAndJson) {
 TEST(DeterminismTest, TheDigestOfTheExampleIsFixed) {
   const std::string arguments = "simulate " + kExample + " --policy tiresias --json";
   for (int run = 0; run < 2; ++run) {
-    EXPECT_THAT(
-        RunTrainyard(arguments).out,
-        testing::HasSubstr("\"journal_digest\": "
-                           "\"cd72cb381bb152f660fde88070d1854c84363c41d61d8e78ce0194f178f32c43"
-                           "\""));
+    EXPECT_NE(RunTrainyard(arguments).out.find(
+                  "\"journal_digest\": "
+                  "\"cd72cb381bb152f660fde88070d1854c84363c41d61d8e78ce0194f178f32c43\""),
+              std::string::npos);
   }
 }
 

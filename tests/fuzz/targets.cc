@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "cli/command_line.h"
-#include "cli/live/config_file.h"
+#include "cli/live/config/config_file.h"
 #include "cli/live/job_file.h"
 #include "cli/live/slurm/batch_script.h"
 #include "cli/live/slurm/slurm_time.h"
@@ -198,6 +198,10 @@ bool RunTrace(std::string_view bytes) {
   trace::TraceOptions options;
   options.skip_bad_rows = by_content || format % 2 == 0;
   options.format = by_content ? std::string() : std::string(formats[format].name);
+  if (bytes.starts_with("map=")) {  // as --map says
+    options.columns = bytes.substr(4, std::min(bytes.find('\n'), bytes.size()) - 4);
+    bytes.remove_prefix(std::min(bytes.find('\n'), bytes.size() - 1) + 1);
+  }
   return trace::ReadTrace(FileOf(bytes, ".txt"), options).ok();
 }
 

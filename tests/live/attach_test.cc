@@ -191,8 +191,11 @@ TEST_F(AttachTest, ExitCodeErrorOutputAndInputArePassedOn) {
       Shell(fmt::format("{} attach {} -- seq 1 400000 | md5sum", TRAINYARD_PROGRAM, job));
   EXPECT_EQ(much.out, Shell("seq 1 400000 | md5sum").out) << much.err;
   const Answer missing = Attach(job, {}, {"no-such-program"});
-  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.status, 127);
   EXPECT_THAT(missing.err, HasSubstr("command 'no-such-program': No such file"));
+  const Answer folder = Attach(job, {}, {"/"});
+  EXPECT_EQ(folder.status, 126);
+  EXPECT_THAT(folder.err, HasSubstr("command '/': Permission denied"));
   Touch("go");
 }
 
@@ -271,6 +274,39 @@ TEST_F(AttachTest, RunPtyGivesTheFirstWorkerATerminal) {
   EXPECT_THAT(cluster_.Ask({"logs", "1"}).out, HasSubstr("got this and that"));
 }
 
+TEST_F(AttachTest, RunPtyShowsTheSessionOnce) {
+  for (const std::string end : {"exit 3\n", "\x04"}) {
+    Typist run(
+        With({"run", "--gpus", "1", "--quiet", "--pty", "--env", "PS1=ready> ", "--", "sh", "-i"}));
+    ASSERT_TRUE(run.Shows("ready> ")) << run.screen();
+    run.Type("echo MAR''KER\n");
+    ASSERT_TRUE(run.Shows("MARKER")) << run.screen();
+    run.Type(end);
+    EXPECT_EQ(run.Wait(), end == "\x04" ? 0 : 3) << run.screen();
+    EXPECT_EQ(run.screen().find("MARKER"), run.screen().rfind("MARKER")) << run.screen();
+    EXPECT_THAT(run.screen(), Not(HasSubstr("\r\r\n")));
+  }
+}
+
+TEST_F(AttachTest, RunPtyShowsACommandThatHasEndedBeforeItIsLookedAt) {
+  Typist run(With({"run", "--gpus", "1", "--quiet", "--pty", "--", "echo", "at once"}));
+  EXPECT_EQ(run.Wait(), 0) << run.screen();
+  EXPECT_EQ(run.screen(), "at once\r\n");
+}
+
+TEST_F(AttachTest, RunWaitsForAllTasksOfAnArray) {
+  const Answer good = cluster_.Ask({"run", "--gpus", "1", "--array", "0-2", "--", "sh", "-c",
+                                    "exit $((TRAINYARD_ARRAY_TASK_ID == 7))"});
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("job 1_2 completed"));
+  EXPECT_EQ(cluster_.Ask({"status", "--json"}).out, "[]\n");
+  const Answer bad = cluster_.Ask({"run", "--gpus", "1", "--array", "6-8", "--", "sh", "-c",
+                                   "exit $((TRAINYARD_ARRAY_TASK_ID == 7 ? 5 : 0))"});
+  EXPECT_EQ(bad.status, 5) << bad.err;
+  EXPECT_THAT(bad.out, HasSubstr("job 4_7 failed"));
+  EXPECT_EQ(cluster_.Ask({"run", "--pty", "--gpus", "1", "--array", "0-1", "--", "sh"}).status, 2);
+}
+
 TEST_F(AttachTest, RunPassesItsInputOn) {
   const Answer cat = Shell(fmt::format("echo hello | {} run --gpus 1 -- cat", TRAINYARD_PROGRAM));
   EXPECT_EQ(cat.status, 0) << cat.err;
@@ -339,11 +375,7 @@ TEST_F(AttachTest, ASecondCtrlCWithinASecondCancels) {
 // The same of jobs in containers.
 class AttachInContainerTest : public AttachTest {
  protected:
-  void SetUp() override {
-    if (const std::string refusal = podman_.MakeImage(); !refusal.empty()) {
-      GTEST_SKIP() << "not checked: this kernel does not let podman run a container:\n" << refusal;
-    }
-  }
+  void SetUp() override { TRAINYARD_NEEDS_CONTAINERS(podman_); }
   [[nodiscard]] Words InContainer(Words words) const {
     const Words options = podman_.Options();
     words.insert(words.end(), options.begin(), options.end());

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "live_tests/cluster.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard {
 namespace {
@@ -161,6 +163,58 @@ TEST(StatesTest, ACopyIsPutBack) {
   EXPECT_EQ(next, late) << "a number that the copy does not know is given again";
   EXPECT_TRUE(cluster.AwaitState(next, v1::COMPLETED));
   EXPECT_EQ(cluster.LinesOf(running, "TWICE").size(), 0U);
+}
+
+// The commands that docs/operations.md has for each node, on one without a launcher, whose
+// checkpoints may lie elsewhere.
+TEST(StatesTest, TheCommandsOfTheRestoreSucceedWithoutALauncher) {
+  const std::string page = ReadAll(std::string(TRAINYARD_SOURCE_DIR) + "/docs/operations.md");
+  const std::size_t begin = page.find("   SINCE=");
+  ASSERT_NE(begin, std::string::npos);
+  std::string commands = page.substr(begin, page.find("   ```", begin) - begin);
+  const std::string folder = "/var/lib/trainyard/agent";
+  const ScratchFolder scratch;
+  const fs::path agent = fs::path(scratch.path()) / "agent";
+  ASSERT_NE(commands.find(folder), std::string::npos);
+  commands.replace(commands.find(folder), folder.size(), agent.string());
+  for (const bool has_checkpoints : {false, true}) {
+    fs::create_directories(agent / "logs" / "1235-1");
+    for (const char* job : {"1234", "1235"}) {
+      if (has_checkpoints) {
+        fs::create_directories(agent / "checkpoints" / job);
+      }
+    }
+    fs::create_directories(agent / "checkpoints");
+    const std::string script = scratch.path() + "/restore.sh";
+    std::ofstream(script) << "set -eu\n" << commands;
+    EXPECT_EQ(std::system(("bash " + script).c_str()), 0);
+    EXPECT_FALSE(fs::exists(agent / "logs" / "1235-1"));
+    EXPECT_EQ(fs::exists(agent / "checkpoints" / "1234"), has_checkpoints);
+    EXPECT_FALSE(fs::exists(agent / "checkpoints" / "1235"));
+    fs::remove_all(scratch.path() + "/lost");
+  }
+}
+
+// What a restart after a long outage makes of a job that has a time limit.
+TEST(StatesTest, AnOutageIsNoRunTime) {
+  LiveCluster cluster({.lease = kShortLease, .grace = 1});
+  cluster.Start();
+  const std::string go = cluster.Path("go");
+  const int job = cluster.SubmitWorker({"--gpus", "1", "--time", "60s"},
+                                       "while [ ! -e " + go + " ]; do sleep 0.1; done");
+  ASSERT_TRUE(cluster.AwaitLines(job, "start", 1));
+  cluster.KillController();
+  const std::string database = cluster.Path("controller") + "/controller.db";
+  // As if it had been away for an hour: all that it knows is an hour older.
+  const std::string older =
+      "python3 -c \"import sqlite3; d = sqlite3.connect('" + database +
+      "'); d.execute(\\\"UPDATE settings SET value = value - 3600 WHERE name IN ('present', "
+      "'unix_zero')\\\"); d.commit()\"";
+  ASSERT_EQ(std::system(older.c_str()), 0) << older;
+  cluster.StartController();
+  EXPECT_TRUE(cluster.AwaitState(job, v1::RUNNING)) << "it waits, and starts again";
+  std::ofstream(go) << '\n';
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
 }
 
 }  // namespace

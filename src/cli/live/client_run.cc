@@ -15,6 +15,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,6 +34,7 @@
 #include "cli/live/client_logs.h"
 #include "cli/live/client_submit.h"
 #include "cli/live/job_selection.h"
+#include "cli/live/status/array_lines.h"
 #include "cli/numbers.h"
 #include "live/access/signals.h"
 
@@ -52,8 +55,8 @@ int ExitStatusOf(const v1::JobStatus& job) {
   return job.exit_code() > 0 && job.exit_code() <= kMost ? job.exit_code() : kFailed;
 }
 
-std::string EndText(const v1::JobStatus& job) {
-  return fmt::format("job {} {}{}{}{}", JobText(job), live::StateText(job.state()),
+std::string EndText(const v1::JobStatus& job, const std::string& name) {
+  return fmt::format("job {} {}{}{}{}", name, live::StateText(job.state()),
                      job.reason().empty() ? "" : ": ", Printable(job.reason()),
                      job.state() == v1::FAILED && job.exit_code() != 0
                          ? fmt::format(" (exit code {})", job.exit_code())
@@ -65,6 +68,7 @@ std::string EndText(const v1::JobStatus& job) {
 struct WaitOptions : ClusterOptions {
   JobSelection selection;
   bool any = false;
+  bool tasks = false;    // tells of each task of an array
   double timeout_s = 0;  // 0: none
 };
 
@@ -74,6 +78,7 @@ class Waiting {
   Waiting(const WaitOptions& options, const std::vector<v1::JobStatus>& jobs) : options_(options) {
     for (const v1::JobStatus& job : jobs) {
       numbers_.push_back(job.job());
+      left_[ArrayOf(job)] += 1;
     }
   }
 
@@ -89,23 +94,52 @@ class Waiting {
       if (!live::HasEnded(job.state()) || !told_.insert(job.job()).second) {
         continue;
       }
-      if (!options_.json) {
-        fmt::print("{}\n", EndText(job));
-        std::fflush(stdout);
-      }
       ended_.push_back(job);
       status_ = status_ == 0 ? ExitStatusOf(job) : status_;
+      const std::uint64_t array = ArrayOf(job);
+      untold_[array].push_back(job);
+      left_[array] -= 1;
+      if (array == 0 || left_[array] == 0 || options_.any) {
+        TellOf(array);
+      }
     }
     return {};
+  }
+  // What has ended and has not been told, as tasks of an array of which others have not ended.
+  void TellRest() {
+    while (!untold_.empty()) {
+      TellOf(untold_.begin()->first);
+    }
   }
   [[nodiscard]] bool IsOver() const {
     return options_.any ? !ended_.empty() : ended_.size() == numbers_.size();
   }
   [[nodiscard]] int exit_status() const { return status_; }
+  [[nodiscard]] std::vector<std::uint64_t> left_numbers() const {
+    std::vector<std::uint64_t> left;
+    std::copy_if(numbers_.begin(), numbers_.end(), std::back_inserter(left),
+                 [this](std::uint64_t number) { return !told_.contains(number); });
+    return left;
+  }
   [[nodiscard]] std::size_t left() const { return numbers_.size() - ended_.size(); }
   [[nodiscard]] const std::vector<v1::JobStatus>& ended() const { return ended_; }
 
  private:
+  // The array whose tasks share lines; 0: the job has a line of its own.
+  [[nodiscard]] std::uint64_t ArrayOf(const v1::JobStatus& job) const {
+    return options_.tasks ? 0 : job.array_job();
+  }
+  void TellOf(std::uint64_t array) {
+    const auto told = untold_.extract(array);
+    std::vector<const v1::JobStatus*> jobs;
+    for (const v1::JobStatus& job : told.mapped()) {
+      jobs.push_back(&job);
+    }
+    for (const JobLine& line : options_.json ? std::vector<JobLine>() : LinesOf(jobs)) {
+      fmt::print("{}\n", EndText(*line.job, TextOf(line)));
+    }
+    std::fflush(stdout);
+  }
   // Of those that somebody has held since: nothing but a release lets them end.
   void TellOfHeld(const v1::JobsReply& reply) {
     constexpr std::size_t kEnough = 10;
@@ -117,16 +151,25 @@ class Waiting {
         held.push_back(&job);
       }
     }
-    for (std::size_t i = 0; i < std::min(held.size(), kEnough); ++i) {
-      Tell(fmt::format("job {} is {}", JobText(*held[i]), Printable(held[i]->reason())));
+    std::vector<JobLine> lines;
+    for (const v1::JobStatus* const job : held) {
+      lines.push_back({.job = job, .tasks = {}});
     }
-    if (held.size() > kEnough) {
-      Tell(fmt::format("{} more are held", held.size() - kEnough));
+    if (!options_.tasks) {
+      lines = LinesOf(held);
+    }
+    for (std::size_t i = 0; i < std::min(lines.size(), kEnough); ++i) {
+      Tell(fmt::format("job {} is {}", TextOf(lines[i]), Printable(lines[i].job->reason())));
+    }
+    if (lines.size() > kEnough) {
+      Tell(fmt::format("{} more are held", lines.size() - kEnough));
     }
   }
 
   const WaitOptions& options_;
   std::vector<std::uint64_t> numbers_;
+  std::map<std::uint64_t, std::size_t> left_;                   // by array: not ended
+  std::map<std::uint64_t, std::vector<v1::JobStatus>> untold_;  // by array
   std::set<std::uint64_t> told_;
   std::set<std::uint64_t> held_;
   std::vector<v1::JobStatus> ended_;
@@ -147,6 +190,7 @@ Status Wait(const WaitOptions& options, Command& chosen) {
       break;
     }
     if (options.timeout_s > 0 && std::chrono::steady_clock::now() >= until) {
+      waiting.TellRest();
       return Failed(fmt::format("{} of {} jobs have not ended after {}", waiting.left(),
                                 jobs.size(), base::ShortDuration(options.timeout_s)));
     }
@@ -230,6 +274,17 @@ bool HasInput() {
           !S_ISCHR(status.st_mode));
 }
 
+// Whatever comes of each: what has ended meanwhile is refused.
+void CancelAll(const std::vector<std::uint64_t>& jobs, rpc::ClusterClient& client) {
+  for (const std::uint64_t job : jobs) {
+    v1::ClientRequest request;
+    request.mutable_cancel()->set_job(job);
+    if (const Result<v1::ClientReply> reply = client.Call(request, kTimeout); !reply.ok()) {
+      Tell(reply.error().message);
+    }
+  }
+}
+
 // Sets what the first worker gets to read, and the kind of its terminal.
 Status ChooseInput(RunCommandOptions& options) {
   if (!options.terminal) {
@@ -270,11 +325,8 @@ Status ShowTerminal(const RunCommandOptions& options, std::uint64_t number,
       target.set_job(number);
       target.set_attempt(shown);
       SessionOutput output(client, std::move(target));
-      Status copied;
-      {
-        const RawTerminal raw;
-        copied = output.Copy();
-      }
+      const RawTerminal raw;  // both have the line ends of a terminal
+      const Status copied = output.Copy();
       LogsOptions logs;
       logs.controller = options.controller;
       logs.attempt = shown;
@@ -335,6 +387,49 @@ Status ShowLog(const RunCommandOptions& options, std::uint64_t number) {
   return FollowLogs(logs, number);
 }
 
+// Waits for all tasks of the array; a signal cancels those that are left.
+Status RunArray(const RunCommandOptions& options, std::uint64_t array,
+                const BlockedSignals& blocked, rpc::ClusterClient& client, Command& chosen) {
+  WaitOptions all;
+  all.controller = options.controller;
+  all.json = options.json;
+  all.selection.jobs = {std::to_string(array)};
+  ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> tasks,
+                   SelectJobs(client, all.selection, false));
+  if (!options.quiet) {
+    Tell(fmt::format("job {} submitted, an array of {} tasks", array, tasks.size()));
+  }
+  if (options.label || options.rank != 0) {
+    Tell(
+        "--label and --rank have no effect: run shows the output of no task of an array "
+        "('trainyard logs JOB_INDEX' does)");
+  }
+  Waiting waiting(all, tasks);
+  int cancelled = 0;
+  while (true) {
+    RETURN_IF_ERROR(waiting.Ask(client));
+    if (waiting.IsOver()) {
+      break;
+    }
+    if (const int signal = blocked.Await(kPause); signal != 0 && signal != SIGWINCH) {
+      if (cancelled != 0) {
+        Tell(fmt::format("job {} is left to itself", array));
+        chosen.exit_status = SignalsToJob::kSignalled + signal;
+        return {};
+      }
+      cancelled = signal;
+      Tell(fmt::format("job {} is cancelled; once more leaves it to itself", array));
+      CancelAll(waiting.left_numbers(), client);
+    }
+  }
+  if (options.json) {
+    PrintJsonList(waiting.ended());
+  }
+  chosen.exit_status =
+      cancelled != 0 ? SignalsToJob::kSignalled + cancelled : waiting.exit_status();
+  return {};
+}
+
 Status RunAndFollow(RunCommandOptions options, Command& chosen) {
   const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH});
   RETURN_IF_ERROR(ChooseInput(options));
@@ -342,9 +437,7 @@ Status RunAndFollow(RunCommandOptions options, Command& chosen) {
   ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, chosen.rest, false, *client));
   const std::uint64_t number = submitted.job();
   if (!submitted.status().request().array().empty()) {
-    Tell(
-        fmt::format("job {} is an array; 'trainyard wait {}' waits for its tasks", number, number));
-    return {};
+    return RunArray(options, number, blocked, *client, chosen);
   }
   SignalsToJob signals(options, number);
   v1::AttachRequest target;
@@ -390,6 +483,7 @@ void AddWait(CLI::App& app, Command& chosen) {
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("--any", options->any, "until one of them has ended");
+  command->add_flag("--tasks", options->tasks, "a line for each task of an array, when it ends");
   command->add_option("--timeout", options->timeout_s, "give up after this time: 90s, 15m, 2h")
       ->type_name("TIME")
       ->transform(Span());
@@ -407,7 +501,9 @@ void AddRun(CLI::App& app, Command& chosen) {
       "terminal. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go to the workers; a second Ctrl-C\n"
       "within a second cancels the job, and so does any of them while it waits. The exit status "
       "is\n"
-      "the job's exit code, 128 + the signal that has cancelled it, or 1.\n");
+      "the job's exit code, 128 + the signal that has cancelled it, or 1. With --array it waits "
+      "for\n"
+      "all tasks, shows how each has ended, and a signal cancels those that are left.\n");
   AddClusterOptions(*command, *options);
   AddJobOptions(*command, *options);
   command->add_option("--rank", options->rank, "worker whose output is shown")

@@ -120,7 +120,11 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
     return requested;
   }
   RETURN_IF_ERROR(CompleteJob(words, job));
-  job.mutable_launch()->set_input(options.input);
+  if (!job.array().empty() && options.input == v1::LaunchSpec::TERMINAL) {
+    return InvalidArgument("--pty shows one job, and --array makes several; expected one of both");
+  }
+  // One input cannot be given to several.
+  job.mutable_launch()->set_input(job.array().empty() ? options.input : v1::LaunchSpec::NOTHING);
   return requested;
 }
 

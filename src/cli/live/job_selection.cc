@@ -40,6 +40,17 @@ Result<v1::JobState> ReadState(const std::string& text) {
   return InvalidArgument(fmt::format("--state: {}", base::UnknownName("state", text, known)));
 }
 
+Status CheckOneOfBoth(const JobSelection& selection) {
+  if (selection.jobs.empty() == selection.has_filter()) {
+    return {};
+  }
+  return InvalidArgument(
+      selection.jobs.empty()
+          ? "no job is named; expected numbers of jobs, or --name, --user, --queue or --state"
+          : "jobs are named by number and by --name, --user, --queue or --state; expected one of "
+            "both");
+}
+
 // The tasks of the array.
 Result<v1::JobsReply> TasksOf(rpc::ClusterClient& client, std::uint64_t array, bool live_only) {
   v1::ClientRequest request = JobsCall({}, live_only);
@@ -118,6 +129,37 @@ Result<v1::ClientRequest> FilterCall(const JobSelection& selection, bool live_on
   return request;
 }
 
+Result<v1::Selection> SelectionOf(const JobSelection& selection) {
+  RETURN_IF_ERROR(CheckOneOfBoth(selection));
+  v1::Selection chosen;
+  for (const std::string& text : selection.jobs) {
+    RETURN_IF_ERROR(ReadJobNumber(text));
+    chosen.add_jobs(text);
+  }
+  chosen.mutable_names()->Assign(selection.names.begin(), selection.names.end());
+  chosen.mutable_users()->Assign(selection.users.begin(), selection.users.end());
+  chosen.mutable_queues()->Assign(selection.queues.begin(), selection.queues.end());
+  for (const std::string& text : selection.states) {
+    ASSIGN_OR_RETURN(const v1::JobState state, ReadState(text));
+    chosen.add_states(state);
+  }
+  return chosen;
+}
+
+Status TellLeftOut(const google::protobuf::RepeatedPtrField<v1::LeftOut>& left_out) {
+  Status first;
+  for (const v1::LeftOut& left : left_out) {
+    if (left.code() != 0 && first.ok()) {
+      first = Failed(Printable(left.why()));
+    } else if (left.code() != 0) {
+      fmt::print(stderr, "{}\n", Printable(left.why()));
+    } else {
+      Tell(Printable(left.why()));
+    }
+  }
+  return first;
+}
+
 std::string JobText(const v1::JobStatus& job) {
   return job.has_array_job() ? model::TextOf({.job = job.array_job(), .task = job.array_index()})
                              : model::TextOf({.job = job.job()});
@@ -154,13 +196,7 @@ Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
 
 Result<std::vector<v1::JobStatus>> SelectJobs(rpc::ClusterClient& client,
                                               const JobSelection& selection, bool live_only) {
-  if (selection.jobs.empty() != selection.has_filter()) {
-    return InvalidArgument(
-        selection.jobs.empty()
-            ? "no job is named; expected numbers of jobs, or --name, --user, --queue or --state"
-            : "jobs are named by number and by --name, --user, --queue or --state; expected one of "
-              "both");
-  }
+  RETURN_IF_ERROR(CheckOneOfBoth(selection));
   if (!selection.jobs.empty()) {
     return SelectByNumber(client, selection.jobs, live_only);
   }

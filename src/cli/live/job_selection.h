@@ -45,6 +45,12 @@ void AddFilters(CLI::App& command, JobSelection& selection);
 // The call that asks for the jobs that the filters fit. Errors: a state that there is not.
 [[nodiscard]] Result<v1::ClientRequest> FilterCall(const JobSelection& selection, bool live_only);
 
+// The same for a call that changes jobs. Errors: neither numbers nor filters, or both; a text that
+// is no job; a state that there is not.
+[[nodiscard]] Result<v1::Selection> SelectionOf(const JobSelection& selection);
+// Prints what a call has left as it is, all but the first that is an error, which is returned.
+[[nodiscard]] Status TellLeftOut(const google::protobuf::RepeatedPtrField<v1::LeftOut>& left_out);
+
 // "12", or "12_3" for a task of an array.
 [[nodiscard]] std::string JobText(const v1::JobStatus& job);
 

@@ -9,19 +9,23 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/live/config/reread.h"
 #include "cli/numbers.h"
 #include "cli/run_options.h"
 #include "cli/running.h"
 #include "daemon/agent_process.h"
 #include "daemon/controller_process.h"
 #include "daemon/devices.h"
+#include "daemon/reloads.h"
 #include "rpc/address.h"
 #include "store/folder.h"
 #include "supervisor/launch/launcher_calls.h"
@@ -32,11 +36,12 @@ namespace trainyard::cli {
 namespace {
 
 // Closes mailboxes when the user wants the program to end; from the second time on, sets `hurry`.
+// `on_hang_up`: what SIGHUP does; empty: as ever.
 // The signals are not blocked, since whatever the program starts would inherit that.
 class StopSignals {
  public:
-  explicit StopSignals(std::vector<daemon::Mailbox*> mailboxes,
-                       std::atomic<bool>* hurry = nullptr) {
+  explicit StopSignals(std::vector<daemon::Mailbox*> mailboxes, std::atomic<bool>* hurry = nullptr,
+                       std::function<void()> on_hang_up = {}) {
     if (pipe2(pipe_.data(), O_CLOEXEC) != 0) {
       std::abort();
     }
@@ -44,21 +49,31 @@ class StopSignals {
     for (const int signal : {SIGINT, SIGTERM}) {
       std::signal(signal, [](int /*number*/) { Write(kSignal); });
     }
-    thread_ = std::thread([this, mailboxes = std::move(mailboxes), hurry] {
-      for (bool first = true; Read() == kSignal; first = false) {
-        if (!first && hurry != nullptr) {
-          *hurry = true;
-        }
-        for (daemon::Mailbox* mailbox : mailboxes) {
-          mailbox->Close();
-        }
-      }
-    });
+    if (on_hang_up) {
+      std::signal(SIGHUP, [](int /*number*/) { Write(kHangUp); });
+    }
+    thread_ = std::thread(
+        [this, mailboxes = std::move(mailboxes), hurry, on_hang_up = std::move(on_hang_up)] {
+          bool first = true;
+          for (char told = Read(); told != kEnd; told = Read()) {
+            if (told == kHangUp) {
+              on_hang_up();
+              continue;
+            }
+            if (!first && hurry != nullptr) {
+              *hurry = true;
+            }
+            for (daemon::Mailbox* mailbox : mailboxes) {
+              mailbox->Close();
+            }
+            first = false;
+          }
+        });
   }
   ~StopSignals() {
     Write(kEnd);
     thread_.join();
-    for (const int signal : {SIGINT, SIGTERM}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       std::signal(signal, SIG_DFL);
     }
     close(pipe_[0]);
@@ -70,6 +85,7 @@ class StopSignals {
  private:
   static constexpr char kEnd = 0;
   static constexpr char kSignal = 1;
+  static constexpr char kHangUp = 2;
   static void Write(char byte) { [[maybe_unused]] const auto written = write(write_end, &byte, 1); }
   [[nodiscard]] char Read() const {
     char byte = kEnd;
@@ -88,6 +104,11 @@ class StopSignals {
 void Say(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
+}
+
+// A line of a controller's log.
+void SayAsController(const std::string& line) {
+  Say(base::UtcNow() + " trainyard controller: " + line);
 }
 
 std::string DefaultState() {
@@ -246,7 +267,7 @@ Status Apply(const Times& times, const std::vector<std::string>& plugins,
   options.grace = FromSeconds(times.grace);
   options.measure_window = FromSeconds(times.measure_window);
   options.snapshots.interval = FromSeconds(times.snapshot_minutes * kSecondsPerMinute);
-  options.log = [](const std::string& line) { Say("trainyard controller: " + line); };
+  options.log = SayAsController;
   if (options.names.policy.empty() && options.names.preset.empty()) {
     options.names.policy = "fifo";
   }
@@ -290,18 +311,26 @@ void RaiseOpenFiles() {
   }
 }
 
-Status RunControllerCommand(ControllerCommand command, const std::vector<std::string>& plugins) {
-  RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
+Status RunControllerCommand(ControllerCommand command, const Command& chosen) {
+  RETURN_IF_ERROR(Apply(command.times, chosen.plugins, command.options));
   if (command.check) {
     return SayWhetherGood(daemon::CheckController(command.options), command.options.state);
   }
   RaiseOpenFiles();
   daemon::Mailbox mailbox;
-  const StopSignals signals({&mailbox});
+  daemon::Reloads reloads;
+  command.options.reloads = &reloads;
+  Reread reread(chosen, {"--users", "--operators", "--admins", "--user-calls"},
+                [&](const Command& now) {
+                  daemon::ControllerOptions options = *now.controller;
+                  options.log = command.options.log;
+                  reloads.Give(std::move(options));
+                });
+  const StopSignals signals({&mailbox}, nullptr, [&reread] { SayAsController(reread.Read()); });
   return daemon::RunController(command.options, mailbox, [&command](int port) {
-    Say(fmt::format("trainyard controller: listening on {}:{}, policy {}, state in {}",
-                    HostOf(command.options.listen), port, PolicyText(command.options.names),
-                    command.options.state));
+    SayAsController(fmt::format("listening on {}:{}, policy {}, state in {}",
+                                HostOf(command.options.listen), port,
+                                PolicyText(command.options.names), command.options.state));
   });
 }
 
@@ -334,7 +363,7 @@ struct AgentCommand {
   DataOptions data;
 };
 
-Status RunAgentCommand(const AgentCommand& command) {
+Status RunAgentCommand(const AgentCommand& command, const Command& chosen) {
   daemon::AgentOptions options = command.options;
   options.program = ThisProgram();
   ASSIGN_OR_RETURN(const daemon::Devices devices, daemon::ParseDevices(command.gpus));
@@ -355,7 +384,8 @@ Status RunAgentCommand(const AgentCommand& command) {
     return SayWhetherGood(daemon::CheckAgent(options), options.state);
   }
   daemon::Mailbox mailbox;
-  const StopSignals signals({&mailbox});
+  Reread reread(chosen, {}, {});
+  const StopSignals signals({&mailbox}, nullptr, [&reread] { daemon::SayAsAgent(reread.Read()); });
   return daemon::RunAgent(options, mailbox);
 }
 
@@ -371,6 +401,7 @@ struct UpCommand {
 
 Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
+  command.options.logs_changes = false;  // its user makes them, often in the same terminal
   const std::string folder = command.options.state;
   if (command.options.cluster.empty()) {
     command.options.cluster = fmt::format("{}x{}", command.nodes, command.gpus);
@@ -449,10 +480,11 @@ void AddController(CLI::App& app, Command& chosen) {
   AddNotifyOptions(*command, controller->options);
   AddPolicyOptions(*command, controller->options, controller->times);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
-  command->callback([controller, &chosen] {
-    chosen.run = [controller, &chosen] {
-      return RunControllerCommand(*controller, chosen.plugins);
-    };
+  command->callback([controller, command, &chosen] {
+    chosen.given = GivenOptions(*command);
+    chosen.controller =
+        std::shared_ptr<const daemon::ControllerOptions>(controller, &controller->options);
+    chosen.run = [controller, &chosen] { return RunControllerCommand(*controller, chosen); };
   });
 }
 
@@ -488,7 +520,10 @@ void AddAgent(CLI::App& app, Command& chosen) {
                       "the file with a token of 'trainyard node token', for the first start");
   AddDataOptions(*command, agent->data);
   command->add_flag("--check-config", agent->check, "only say whether the options are good");
-  command->callback([agent, &chosen] { chosen.run = [agent] { return RunAgentCommand(*agent); }; });
+  command->callback([agent, command, &chosen] {
+    chosen.given = GivenOptions(*command);
+    chosen.run = [agent, &chosen] { return RunAgentCommand(*agent, chosen); };
+  });
 }
 
 void AddUp(CLI::App& app, Command& chosen) {

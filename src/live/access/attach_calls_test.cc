@@ -67,6 +67,7 @@ class AttachCallsTest : public MeasuredController {
       notices_.push_back(notice.event + " " + std::to_string(notice.job) + " " + notice.state);
     };
     setup.live.takes_notices = true;
+    setup.live.log = [this](const std::string& line) { log_.push_back(line); };
     return setup;
   }
   // Of user 1001; it runs if the policy lets it.
@@ -112,6 +113,7 @@ class AttachCallsTest : public MeasuredController {
   OneEach policy_;
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(nullptr);
   std::vector<std::string> notices_;
+  std::vector<std::string> log_;
 };
 
 TEST_F(AttachCallsTest, OwnersAndAdminsAttachAndNobodyElse) {
@@ -210,7 +212,7 @@ TEST_F(AttachCallsTest, NoticesFollowFromTheJournal) {
   Tell(connection_, done);
   Tell(connection_, Report(3, 1, v1::AttemptReport::EXITED, 3));
   Tell(connection_, Report(4, 1, v1::AttemptReport::EXITED, 3));
-  EXPECT_THAT(notices_, ElementsAre("begin 1 starting", "end 2 cancelled", "end 1 completed",
+  EXPECT_THAT(notices_, ElementsAre("begin 1 running", "end 2 cancelled", "end 1 completed",
                                     "fail 3 failed"));
   const std::vector<std::string> told = notices_;
   notices_.clear();
@@ -233,6 +235,33 @@ TEST_F(AttachCallsTest, NoticesAreToldWhenTheJournalHasThem) {
   store_.fails = false;
   Step(std::chrono::seconds(2));
   EXPECT_THAT(notices_, ElementsAre("end 1 cancelled"));
+}
+
+TEST_F(AttachCallsTest, ChangesAreLoggedOnceWhenTheJournalHasThem) {
+  Start();
+  EXPECT_THAT(log_, ElementsAre("job 1: submitted by user1001 (uid 1001, user): 'now', 1 GPU"));
+  log_.clear();
+  EXPECT_TRUE(Call(AsUser(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
+  ErrorOf(AsUser(Signal(1), 1002));
+  EXPECT_THAT(log_, ElementsAre("job 1: sent SIGUSR1 by user1003 (uid 1003, operator)"));
+  log_.clear();
+  store_.fails = true;
+  v1::ClientRequest request;
+  request.mutable_cancel()->set_job(1);
+  Call(AsUser(request, 1001));
+  EXPECT_TRUE(log_.empty()) << "it may yet be forgotten";
+  store_.fails = false;
+  Step(std::chrono::seconds(2));
+  EXPECT_THAT(log_, ElementsAre("job 1: cancelled by user1001 (uid 1001, user)"));
+  log_.clear();
+  request.mutable_drain()->set_node("a");
+  request.mutable_drain()->set_drain(true);
+  Call(AsUser(request, 0, v1::Caller::ADMIN));
+  ASSERT_EQ(log_.size(), 1U);
+  EXPECT_THAT(log_[0], testing::StartsWith("node a: drained by user0 (uid 0, admin) at 19"));
+  log_.clear();
+  Open();
+  EXPECT_TRUE(log_.empty()) << "a restart has nothing new to tell";
 }
 
 }  // namespace

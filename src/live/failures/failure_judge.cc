@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/earlier.h"
+#include "base/text.h"
 #include "engine/engine.h"
 #include "live/noted.h"
 
@@ -233,8 +234,8 @@ std::vector<model::Event> FailureJudge::Conclusions() {
   // The fewest GPUs with which the job can run, if the policy may choose.
   const auto least_gpus = [this](JobId job) {
     const v1::JobRequest& request = *state_.jobs[job].request;
-    return state_.options.policy_traits.may.resize ? std::max(1, request.min_gpus())
-                                                   : request.gpus();
+    const bool elastic = state_.options.policy_traits.may.resize && request.has_iterations();
+    return elastic ? std::max(1, request.min_gpus()) : request.gpus();
   };
   const auto runs = [this](JobId job) {
     const std::vector<LiveAttempt>& list = state_.attempts.Of(job);
@@ -251,7 +252,7 @@ std::vector<model::Event> FailureJudge::Conclusions() {
                    .runs = runs,
                    .unended = std::exchange(unended_, {})});
   const std::string by =
-      "drained by the controller at " + TimeText(state_.options.UnixSeconds(state_.now));
+      "drained by the controller at " + base::UtcText(state_.options.UnixSeconds(state_.now));
   for (std::size_t i = 0, size = conclusions.size(); i < size; ++i) {
     if (conclusions[i].kind == model::EventKind::kNodeDrained) {
       conclusions.push_back(

@@ -100,6 +100,22 @@ void Attachments::Refuse(const v1::AttachOrder& order, int code, const std::stri
   answer.mutable_error()->set_message(why);
 }
 
+// With the exit code of a shell: 127, no such program; 126, it may not be run. What the node lacks
+// (processes, descriptors, the folder) is an error of the call.
+void Attachments::RefuseToStart(const v1::AttachOrder& order, const StartFailure& failure) {
+  if (failure.cause != v1::AttemptReport::NO_PROGRAM) {
+    return Refuse(order, kFailedPrecondition, failure.message);
+  }
+  v1::AttachAnswer& answer = answers_.emplace_back();
+  answer.set_call(order.call());
+  answer.set_epoch(order.epoch());
+  v1::AttachReply& reply = *answer.mutable_reply();
+  reply.set_attempt(order.id().attempt());
+  reply.set_rank(order.request().rank());
+  reply.set_exit_code(failure.exit_code);
+  reply.set_error_output(failure.message);
+}
+
 void Attachments::Take(const v1::AttachOrder& order, Clock::time_point now) {
   const v1::AttachRequest& request = order.request();
   if (request.session().empty()) {
@@ -194,7 +210,7 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
   }
   const std::variant<pid_t, StartFailure> started = StartWorker(CommandOf(request, *streams));
   if (const auto* failure = std::get_if<StartFailure>(&started); failure != nullptr) {
-    return Refuse(order, kFailedPrecondition, failure->message);
+    return RefuseToStart(order, *failure);
   }
   Session session(*std::move(streams), std::get<pid_t>(started), io::Descriptor(), now);
   if (start_.launch().has_container()) {

@@ -64,6 +64,7 @@ class Attachments {
                                         const SessionStreams& streams) const;
   [[nodiscard]] int LocalRankOf(const v1::AttachRequest& request) const;
   void Refuse(const v1::AttachOrder& order, int code, const std::string& why);
+  void RefuseToStart(const v1::AttachOrder& order, const StartFailure& failure);
   [[nodiscard]] bool Runs(int local_rank) const;
   void CleanUpContainers();
   void HangUp(Clock::time_point now);

@@ -8,6 +8,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -22,7 +23,7 @@
 #include "cli/commands.h"
 #include "cli/live/attach/session_input.h"
 #include "cli/live/client_calls.h"
-#include "cli/live/each_item.h"
+#include "cli/live/client_json.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
 #include "live/access/signals.h"
@@ -64,8 +65,9 @@ v1::AttachRequest OpeningCall(const AttachOptions& options, std::uint64_t job,
   return call;
 }
 
-// Starts the command; the call comes back as the address of its session.
-Status Open(rpc::ClusterClient& client, v1::AttachRequest& call) {
+// Starts the command; the call comes back as the address of its session. Returns the exit code of
+// a command that could not be started, whose reason has been printed.
+Result<std::optional<int>> Open(rpc::ClusterClient& client, v1::AttachRequest& call) {
   v1::ClientRequest request;
   *request.mutable_attach() = call;
   ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout, kPatience));
@@ -73,13 +75,17 @@ Status Open(rpc::ClusterClient& client, v1::AttachRequest& call) {
   if (opened.gone()) {
     return Failed(fmt::format("job {} has ended; expected a running job", call.job()));
   }
+  if (opened.has_exit_code()) {
+    Tell(opened.error_output());
+    return std::optional<int>(opened.exit_code());
+  }
   v1::AttachRequest address;
   address.set_job(call.job());
   address.set_attempt(opened.attempt());
   address.set_rank(opened.rank());
   address.set_session(call.session());
   call = std::move(address);
-  return {};
+  return std::optional<int>();
 }
 
 Status Attach(const AttachOptions& options, Command& chosen) {
@@ -88,7 +94,11 @@ Status Attach(const AttachOptions& options, Command& chosen) {
   ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobNumbers(*client, {options.job}));
   v1::AttachRequest call = OpeningCall(options, jobs.front(), chosen.rest);
   const bool terminal = call.terminal();
-  RETURN_IF_ERROR(Open(*client, call));
+  ASSIGN_OR_RETURN(const std::optional<int> not_started, Open(*client, call));
+  if (not_started) {
+    chosen.exit_status = *not_started;
+    return {};
+  }
   SessionOutput output(*client, call);
   {
     const std::unique_ptr<RawTerminal> raw = terminal ? std::make_unique<RawTerminal>() : nullptr;
@@ -114,26 +124,18 @@ struct SignalOptions : ClusterOptions {
 };
 
 Status SendSignals(const SignalOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs, SelectJobs(*client, options.selection, true));
-  if (jobs.size() != options.selection.jobs.size()) {  // those that a filter stands for
-    std::erase_if(jobs, [](const v1::JobStatus& job) { return job.state() != v1::RUNNING; });
+  v1::ClientRequest request;
+  request.mutable_signal()->set_signal(options.signal);
+  ASSIGN_OR_RETURN(*request.mutable_signal()->mutable_selection(), SelectionOf(options.selection));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  const v1::Changed& changed = reply.signal().changed();
+  if (options.json) {
+    PrintJsonList(std::vector<v1::JobStatus>(changed.jobs().begin(), changed.jobs().end()));
   }
-  return ForEach(
-      *client, options.json, jobs,
-      [&](const v1::JobStatus& job) {
-        v1::ClientRequest request;
-        request.mutable_signal()->set_job(job.job());
-        request.mutable_signal()->set_signal(options.signal);
-        return request;
-      },
-      [&](const v1::ClientReply& reply) {
-        const v1::JobStatus& status = reply.signal().status();
-        if (!options.json) {
-          fmt::print("job {} has got {}\n", JobText(status), live::SignalText(options.signal));
-        }
-        return status;
-      });
+  for (int i = 0; i < changed.jobs_size() && !options.json; ++i) {
+    fmt::print("job {} has got {}\n", JobText(changed.jobs(i)), live::SignalText(options.signal));
+  }
+  return TellLeftOut(changed.left_out());
 }
 
 }  // namespace
@@ -144,8 +146,10 @@ Status SessionOutput::Take(const v1::AttachReply& reply) {
   }
   RETURN_IF_ERROR(Write(stdout, reply.output()));
   RETURN_IF_ERROR(Write(stderr, reply.error_output()));
-  target_.set_offset(reply.offset() + reply.output().size());
-  target_.set_error_offset(reply.error_offset() + reply.error_output().size());
+  // The answer for a session that is gone has no offset: what has been shown stays shown.
+  target_.set_offset(std::max(target_.offset(), reply.offset() + reply.output().size()));
+  target_.set_error_offset(
+      std::max(target_.error_offset(), reply.error_offset() + reply.error_output().size()));
   if (reply.has_exit_code()) {
     exit_code_ = reply.exit_code();
   }
@@ -188,7 +192,9 @@ void AddAttach(CLI::App& app, Command& chosen) {
       "The command follows the options: trainyard attach JOB -- PROGRAM [ARGUMENT...]\n"
       "It runs on the worker's node, as the job's user, with its environment, folder and GPUs, "
       "and\n"
-      "ends with the job. The exit status is the command's; 137 if the job has ended first.\n");
+      "ends with the job. The exit status is the command's; 137 if the job has ended first; 127 "
+      "if\n"
+      "there is no such command, 126 if it may not be run.\n");
   command->add_option("JOB", options->job, "id of the job; ARRAY_INDEX is a task of an array")
       ->required();
   AddClusterOptions(*command, *options);

@@ -41,6 +41,11 @@ int BlockedSignals::Take() const {
              : 0;
 }
 
+int BlockedSignals::Await(std::chrono::milliseconds patience) const {
+  pollfd come{.fd = descriptor_.get(), .events = POLLIN};
+  return poll(&come, 1, static_cast<int>(patience.count())) > 0 ? Take() : 0;
+}
+
 std::string NewSessionName() {
   std::random_device random;
   std::string name;

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <termios.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <functional>
@@ -33,6 +34,8 @@ class BlockedSignals {
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
   // 0: none has come.
   [[nodiscard]] int Take() const;
+  // The next one that comes within this time; 0: none.
+  [[nodiscard]] int Await(std::chrono::milliseconds patience) const;
 
  private:
   sigset_t before_{};

@@ -45,21 +45,21 @@ constexpr const char* kEurope = "CET-1CEST,M3.5.0,M10.5.0/3";
 constexpr const char* kNewYork = "EST5EDT,M3.2.0,M11.1.0";
 constexpr const char* kMidnight = "XST4XDT,M3.5.0/0,M10.5.0/0";
 
-std::optional<double> SpanOf(std::string_view text) { return ReadSpan(text).seconds; }
-std::optional<double> TimeAt(std::string_view text, double now) {
+std::optional<double> SecondsOfSpan(std::string_view text) { return ReadSpan(text).seconds; }
+std::optional<double> Time(std::string_view text, double now) {
   return ReadTime(text, now).seconds;
 }
 
 TEST(SlurmTimeTest, SpansAreDaysHoursMinutesAndSeconds) {
-  EXPECT_EQ(SpanOf("30:15"), 30 * 60 + 15);
-  EXPECT_EQ(SpanOf("90:30"), 90 * 60 + 30);
-  EXPECT_EQ(SpanOf("02:00:00"), 7200);
-  EXPECT_EQ(SpanOf("1-12"), 36 * 3600);
-  EXPECT_EQ(SpanOf("1-12:30"), 36 * 3600 + 1800);
-  EXPECT_EQ(SpanOf("1-12:30:15"), 36 * 3600 + 1815);
-  EXPECT_EQ(SpanOf("100:00:00"), 360000);
-  EXPECT_EQ(SpanOf("4:2"), 242);
-  EXPECT_EQ(SpanOf("1h30m"), 5400);
+  EXPECT_EQ(SecondsOfSpan("30:15"), 30 * 60 + 15);
+  EXPECT_EQ(SecondsOfSpan("90:30"), 90 * 60 + 30);
+  EXPECT_EQ(SecondsOfSpan("02:00:00"), 7200);
+  EXPECT_EQ(SecondsOfSpan("1-12"), 36 * 3600);
+  EXPECT_EQ(SecondsOfSpan("1-12:30"), 36 * 3600 + 1800);
+  EXPECT_EQ(SecondsOfSpan("1-12:30:15"), 36 * 3600 + 1815);
+  EXPECT_EQ(SecondsOfSpan("100:00:00"), 360000);
+  EXPECT_EQ(SecondsOfSpan("4:2"), 242);
+  EXPECT_EQ(SecondsOfSpan("1h30m"), 5400);
 }
 
 TEST(SlurmTimeTest, OtherTextsAreNoneAndHaveNoForm) {
@@ -94,22 +94,22 @@ TEST(SlurmTimeTest, NoLimitHasSeveralNames) {
 }
 
 TEST(SlurmTimeTest, NowAndWhatFollowsIt) {
-  EXPECT_EQ(TimeAt("now", 1000), 1000);
-  EXPECT_EQ(TimeAt("now+90", 1000), 1090);
-  EXPECT_EQ(TimeAt("now+1hour", 1000), 4600);
-  EXPECT_EQ(TimeAt("now+2hours", 1000), 8200);
-  EXPECT_EQ(TimeAt("now+30minutes", 1000), 2800);
-  EXPECT_EQ(TimeAt("now+1week", 1000), 1000 + 7 * 86400);
-  EXPECT_EQ(TimeAt("now+2h", 1000), 8200);
+  EXPECT_EQ(Time("now", 1000), 1000);
+  EXPECT_EQ(Time("now+90", 1000), 1090);
+  EXPECT_EQ(Time("now+1hour", 1000), 4600);
+  EXPECT_EQ(Time("now+2hours", 1000), 8200);
+  EXPECT_EQ(Time("now+30minutes", 1000), 2800);
+  EXPECT_EQ(Time("now+1week", 1000), 1000 + 7 * 86400);
+  EXPECT_EQ(Time("now+2h", 1000), 8200);
 }
 
 TEST(SlurmTimeTest, DaysAreLocalUnlessTheySayOtherwise) {
   const Zone zone(kEurope);
-  EXPECT_EQ(TimeAt("1970-01-02T00:00Z", 0), 86'400);
-  EXPECT_EQ(TimeAt("1970-01-02 00:00:05Z", 0), 86'405);
-  EXPECT_EQ(TimeAt("1970-01-02", 0), 86'400 - 3600);
-  EXPECT_EQ(TimeAt("2028-02-29T12:00:00Z", 0), 1'835'438'400);
-  EXPECT_EQ(TimeAt("2027-07-01T12:00", 0), *TimeAt("2027-07-01T10:00Z", 0));
+  EXPECT_EQ(Time("1970-01-02T00:00Z", 0), 86'400);
+  EXPECT_EQ(Time("1970-01-02 00:00:05Z", 0), 86'405);
+  EXPECT_EQ(Time("1970-01-02", 0), 86'400 - 3600);
+  EXPECT_EQ(Time("2028-02-29T12:00:00Z", 0), 1'835'438'400);
+  EXPECT_EQ(Time("2027-07-01T12:00", 0), *Time("2027-07-01T10:00Z", 0));
 }
 
 TEST(SlurmTimeTest, DaysAndHoursThatDoNotExistAreRefused) {
@@ -134,43 +134,43 @@ TEST(SlurmTimeTest, TheHourThatTheClockSkipsIsRefused) {
     const Zone zone(kEurope);
     EXPECT_EQ(ReadTime("2027-03-28T02:30", 0).why,
               "02:30 does not exist on 2027-03-28: the clock is put forward past it");
-    EXPECT_EQ(TimeAt("2027-03-28T01:59", 0), *TimeAt("2027-03-28T00:59Z", 0));
-    EXPECT_EQ(TimeAt("2027-03-28T03:00", 0), *TimeAt("2027-03-28T01:00Z", 0));
-    EXPECT_TRUE(TimeAt("2027-10-31T02:30", 0)) << "it comes twice";
-    EXPECT_TRUE(TimeAt("2027-03-28T02:30Z", 0)) << "no clock is put forward there";
+    EXPECT_EQ(Time("2027-03-28T01:59", 0), *Time("2027-03-28T00:59Z", 0));
+    EXPECT_EQ(Time("2027-03-28T03:00", 0), *Time("2027-03-28T01:00Z", 0));
+    EXPECT_TRUE(Time("2027-10-31T02:30", 0)) << "it comes twice";
+    EXPECT_TRUE(Time("2027-03-28T02:30Z", 0)) << "no clock is put forward there";
     // As the next time of day: at 01:00 of that day, and in the evening before it.
-    const double before = *TimeAt("2027-03-28T01:00", 0);
+    const double before = *Time("2027-03-28T01:00", 0);
     EXPECT_THAT(ReadTime("02:30", before).why, HasSubstr("does not exist on 2027-03-28"));
     EXPECT_THAT(ReadTime("2:00", before - 6 * 3600).why, HasSubstr("does not exist on 2027-03-28"));
-    EXPECT_EQ(TimeAt("02:30", before + 2 * 3600), *TimeAt("2027-03-29T02:30", 0));
+    EXPECT_EQ(Time("02:30", before + 2 * 3600), *Time("2027-03-29T02:30", 0));
   }
   const Zone zone(kNewYork);
   EXPECT_THAT(ReadTime("2027-03-14 02:00:00", 0).why, HasSubstr("does not exist"));
-  EXPECT_TRUE(TimeAt("2027-03-28T02:30", 0));
+  EXPECT_TRUE(Time("2027-03-28T02:30", 0));
 }
 
 TEST(SlurmTimeTest, ADayWithoutMidnightBeginsAfterIt) {
   const Zone zone(kMidnight);
   EXPECT_THAT(ReadTime("2027-03-28T00:30", 0).why, HasSubstr("does not exist"));
-  EXPECT_EQ(TimeAt("2027-03-28", 0), *TimeAt("2027-03-28T01:00", 0));
-  EXPECT_EQ(TimeAt("tomorrow", *TimeAt("2027-03-27T12:00", 0)), *TimeAt("2027-03-28T01:00", 0));
+  EXPECT_EQ(Time("2027-03-28", 0), *Time("2027-03-28T01:00", 0));
+  EXPECT_EQ(Time("tomorrow", *Time("2027-03-27T12:00", 0)), *Time("2027-03-28T01:00", 0));
 }
 
 TEST(SlurmTimeTest, ATimeOfDayIsTheNextOne) {
   const Zone zone(kEurope);
-  const double noon = *TimeAt("2026-12-31T12:00", 0);
-  EXPECT_EQ(TimeAt("18:00", noon), *TimeAt("2026-12-31T18:00", 0));
-  EXPECT_EQ(TimeAt("6:00pm", noon), TimeAt("18:00", noon));
-  EXPECT_EQ(TimeAt("6:00 PM", noon), TimeAt("18:00", noon));
-  EXPECT_EQ(TimeAt("12:30am", noon), *TimeAt("2027-01-01T00:30", 0));
-  EXPECT_EQ(TimeAt("12:00", noon), *TimeAt("2027-01-01T12:00", 0)) << "not now";
-  EXPECT_EQ(TimeAt("noon", noon), TimeAt("12:00", noon));
-  EXPECT_EQ(TimeAt("08:15:30", noon), *TimeAt("2027-01-01T08:15:30", 0));
-  EXPECT_EQ(TimeAt("elevenses", noon), *TimeAt("2027-01-01T11:00", 0));
-  EXPECT_EQ(TimeAt("fika", noon), *TimeAt("2026-12-31T15:00", 0));
-  EXPECT_EQ(TimeAt("teatime", noon), *TimeAt("2026-12-31T16:00", 0));
-  EXPECT_EQ(TimeAt("tomorrow", noon), *TimeAt("2027-01-01", 0));
-  EXPECT_EQ(TimeAt("midnight", noon), *TimeAt("2027-01-01", 0));
+  const double noon = *Time("2026-12-31T12:00", 0);
+  EXPECT_EQ(Time("18:00", noon), *Time("2026-12-31T18:00", 0));
+  EXPECT_EQ(Time("6:00pm", noon), Time("18:00", noon));
+  EXPECT_EQ(Time("6:00 PM", noon), Time("18:00", noon));
+  EXPECT_EQ(Time("12:30am", noon), *Time("2027-01-01T00:30", 0));
+  EXPECT_EQ(Time("12:00", noon), *Time("2027-01-01T12:00", 0)) << "not now";
+  EXPECT_EQ(Time("noon", noon), Time("12:00", noon));
+  EXPECT_EQ(Time("08:15:30", noon), *Time("2027-01-01T08:15:30", 0));
+  EXPECT_EQ(Time("elevenses", noon), *Time("2027-01-01T11:00", 0));
+  EXPECT_EQ(Time("fika", noon), *Time("2026-12-31T15:00", 0));
+  EXPECT_EQ(Time("teatime", noon), *Time("2026-12-31T16:00", 0));
+  EXPECT_EQ(Time("tomorrow", noon), *Time("2027-01-01", 0));
+  EXPECT_EQ(Time("midnight", noon), *Time("2027-01-01", 0));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/config_file.h"
+#include "cli/live/config/config_file.h"
 
 #include <fmt/format.h>
 

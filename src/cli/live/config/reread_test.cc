@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/config/reread.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace trainyard::cli {
+namespace {
+
+using Given = std::map<std::string, std::string>;
+
+class RereadTest : public testing::Test {
+ protected:
+  RereadTest() {
+    chosen_.given = {{"--grace", "30"}, {"--operators", "olga"}};
+    now_ = chosen_.given;
+    chosen_.read_again = [this]() -> Result<std::shared_ptr<const Command>> {
+      if (!wrong_.empty()) {
+        return BadInput(wrong_);
+      }
+      auto again = std::make_shared<Command>();
+      again->given = now_;
+      return std::shared_ptr<const Command>(std::move(again));
+    };
+  }
+
+  Command chosen_;
+  Given now_;
+  std::string wrong_;
+  std::vector<Given> taken_;
+};
+
+TEST_F(RereadTest, SaysWhatIsTakenAndWhatNeedsARestart) {
+  Reread reread(chosen_, {"--operators", "--admins"},
+                [this](const Command& now) { taken_.push_back(now.given); });
+  EXPECT_EQ(reread.Read(), "the configuration has been read again; no option has changed");
+  EXPECT_TRUE(taken_.empty());
+  now_ = {{"--grace", "60"}, {"--operators", "olga otto"}, {"--admins", "ann"}};
+  EXPECT_EQ(reread.Read(),
+            "the configuration has been read again; from now on --admins is 'ann' (was not set), "
+            "--operators is 'olga otto' (was 'olga'); needs a restart: --grace is '60' (was "
+            "'30')");
+  ASSERT_EQ(taken_.size(), 1U);
+  EXPECT_EQ(taken_[0], now_);
+  EXPECT_EQ(reread.Read(),
+            "the configuration has been read again; needs a restart: --grace is '60' (was '30')");
+  now_ = {{"--grace", "30"}};
+  EXPECT_EQ(reread.Read(),
+            "the configuration has been read again; from now on --admins is not set (was 'ann'), "
+            "--operators is not set (was 'olga otto')");
+  EXPECT_EQ(taken_.size(), 2U);
+}
+
+TEST_F(RereadTest, AMistakeLeavesEverythingAsItWas) {
+  Reread reread(chosen_, {"--operators"},
+                [this](const Command& now) { taken_.push_back(now.given); });
+  now_ = {};
+  wrong_ = "t.toml:3: unknown key";
+  EXPECT_EQ(reread.Read(),
+            "the configuration cannot be read again: t.toml:3: unknown key; everything stays as it "
+            "was");
+  EXPECT_TRUE(taken_.empty());
+}
+
+}  // namespace
+}  // namespace trainyard::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/access/change_log.h"
+
+#include <utility>
+
+#include "live/access/access.h"
+#include "live/access/changes.h"
+#include "live/job_request.h"
+#include "model/conditions.h"
+
+namespace trainyard::live {
+
+std::string ChangeLog::SubmitText(JobId job, std::size_t count) const {
+  const v1::JobRequest& request = *state_.jobs[job].request;
+  v1::ClientRequest from;
+  *from.mutable_caller() = request.launch().owner();
+  return "job " + std::to_string(NumberOf(job)) + ": submitted by " + ChangerText(from) + ": '" +
+         request.name() + "', " + GpusText(request.gpus()) +
+         (count > 1 ? ", " + std::to_string(count) + " tasks" : "");
+}
+
+void ChangeLog::Note(const model::Event& event) {
+  if (!state_.options.log) {
+    return;
+  }
+  if (event.kind == model::EventKind::kSubmit || event.kind == model::EventKind::kSubmitArray) {
+    if (state_.jobs[event.job].request->launch().has_owner()) {
+      lines_.push_back(SubmitText(event.job, model::CountOf(*event.spec)));
+    }
+  } else if (const std::optional<ChangeNote> note = ChangeNote::From(event)) {
+    std::string name = note->of_node ? "node " + state_.cluster.nodes[Index(note->node)].name
+                                     : "job " + state_.jobs.TextOf(note->job);
+    for (const NodeId node : note->other_nodes) {
+      name += ", " + state_.cluster.nodes[Index(node)].name;
+    }
+    if (const std::size_t more = note->other_jobs.size(); more > 0) {
+      name += " and " + std::to_string(more) + " more, to " +
+              state_.jobs.TextOf(note->other_jobs.back());
+    }
+    lines_.push_back(name + ": " + note->text);
+  }
+}
+
+void ChangeLog::Tell() {
+  for (const std::string& line : std::exchange(lines_, {})) {
+    state_.options.log(line);
+  }
+}
+
+}  // namespace trainyard::live

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells the operator's log of each change that somebody has made by a call: a line when its fact is
+// in the journal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "live/live_state.h"
+#include "model/event.h"
+
+namespace trainyard::live {
+
+class ChangeLog {
+ public:
+  // `state` must outlive it.
+  explicit ChangeLog(const LiveState& state) : state_(state) {}
+
+  // A new fact. REQUIRES: the state has noted it.
+  void Note(const model::Event& event);
+  // What has been noted is in the journal.
+  void Tell();
+
+ private:
+  [[nodiscard]] std::string SubmitText(JobId job, std::size_t count) const;
+
+  const LiveState& state_;
+  std::vector<std::string> lines_;  // still to be told
+};
+
+}  // namespace trainyard::live
