@@ -136,7 +136,7 @@ TEST(TraceMapTest, EveryCommandThatReadsTracesTakesOwnNames) {
   for (const std::string command : {"trace stats ", "simulate ", "compare "}) {
     const std::string rest = command == "trace stats " ? ""
                              : command == "simulate "  ? " --cluster 1x1 --policy fifo"
-                                                       : " --cluster 1x1 --policies fifo,srtf";
+                                                       : " --cluster 1x1 --policy fifo --policy srtf";
     const CommandResult result = RunTrainyard(command + in + map + rest);
     EXPECT_EQ(result.status, 0) << command << result.err;
     EXPECT_EQ(RunTrainyard(command + in + rest).status, kBadInput) << command;
