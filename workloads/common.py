@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +59,7 @@ class Task:
     gradient_norm: float | None = None  # gradients are clipped to it
     drop_last: bool = False  # an epoch leaves out the samples that do not fill a batch
     extra: Stateful | None = None
+    half: bool = False  # on GPUs its users train it in half precision, and with TF32
 
 
 # -------------------------------------------------------------------------------------- the options
@@ -93,6 +94,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
     add("--learning-rate", "--lr", type=float, metavar="RATE")
     add("--seed", type=int, default=1)
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    add("--amp", choices=("off", "bf16", "fp16"), help="computes in half precision where that is "
+        "safe (torch.autocast); fp16 with a gradient scaler, and on GPUs only (off)")
+    add("--tf32", action=argparse.BooleanOptionalAction, help="multiplies float32 matrices and "
+        "convolves in TF32, on GPUs that can (as torch does by itself: convolutions only)")
+    add("--start-method", choices=("fork", "spawn", "forkserver"), help="of data-loading processes "
+        "(fork; spawn where CUDA is in use)")
     add("--interleave", action="store_true", help="goes through loading, computing and exchange in "
         "stages, in turn with the jobs of its group; loads nothing ahead")
     add("--checkpoints", type=Path, metavar="FOLDER",
@@ -227,6 +234,72 @@ def choose_device(wish: str) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device())
 
 
+def use_tf32(wish: bool | None) -> None:
+    """None: as torch does by itself."""
+    if wish is not None:
+        torch.set_float32_matmul_precision("high" if wish else "highest")
+        torch.backends.cudnn.allow_tf32 = wish
+
+
+class Precision:
+    """In what numbers a training computes. Parameters and the optimizer's state are float32."""
+
+    TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+    def __init__(self, wish: str, device: torch.device) -> None:
+        if wish == "fp16" and device.type == "cpu":
+            raise SystemExit("--amp fp16: the CPU does not compute in float16; expected --amp bf16")
+        if wish == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+            raise SystemExit("--amp bf16: this GPU has no bfloat16; expected --amp fp16")
+        self._device = device
+        self._type = self.TYPES.get(wish)
+        # Small gradients would be 0 in float16; bfloat16 has the exponents of float32.
+        self.scaler: Any = make_scaler() if wish == "fp16" else None
+
+    @classmethod
+    def of_users(cls, task: Task, device: torch.device) -> str:
+        """What is taken where nothing has been said."""
+        if not task.half or device.type == "cpu":
+            return "off"
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+
+    def prepare(self, model: nn.Module) -> None:
+        """torch 1.13 cannot train nn.Hardtanh and ReLU6 in bfloat16 on CPUs: float32 there."""
+        if self._type is None or self._device.type != "cpu":
+            return
+        for module in model.modules():
+            if isinstance(module, nn.Hardtanh):
+                module.register_forward_pre_hook(lambda _, inputs: tuple(x.float() for x in inputs))
+
+    def computing(self) -> AbstractContextManager[Any]:
+        """Around the forward pass; the backward pass follows it by itself."""
+        if self._type is None:
+            return nullcontext()
+        return torch.autocast(self._device.type, dtype=self._type)
+
+    def backward(self, loss: Tensor) -> None:
+        (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+
+    def step(self, optimizer: torch.optim.Optimizer, clip: Callable[[], object] | None) -> None:
+        """The optimizer's step, with gradients that `clip` has seen in their own size."""
+        if self.scaler is not None and clip is not None:
+            self.scaler.unscale_(optimizer)
+        if clip is not None:
+            clip()
+        if self.scaler is None:
+            optimizer.step()
+        else:
+            self.scaler.step(optimizer)
+            self.scaler.update()
+
+
+def make_scaler() -> Any:
+    """torch.amp's; torch before 2.3 has it in torch.cuda.amp."""
+    if hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler("cuda")
+    return torch.cuda.amp.GradScaler()
+
+
 @dataclass
 class Result:
     iterations: int = 0
@@ -254,7 +327,10 @@ class Training:
         self._options = options
         self._task = task
         self._device = device
+        self._precision = Precision(options.amp or Precision.of_users(task, device), device)
+        use_tf32(True if options.tf32 is None and task.half else options.tf32)
         self._bare = task.model.to(device)
+        self._precision.prepare(self._bare)
         self._model: nn.Module = self._bare
         if dist.is_initialized() and not options.interleave:
             self._model = DistributedDataParallel(self._bare)
@@ -263,11 +339,13 @@ class Training:
         self._loader = DataLoader(
             task.dataset, batch_size=options.batch, job=JOB, workers=options.workers,
             seed=options.seed, collate_fn=task.collate, drop_last=task.drop_last,
-            stage="load" if options.interleave and task.loaded is None else None)
+            stage="load" if options.interleave and task.loaded is None else None,
+            start_method=options.start_method)
+        extra = {"extra": task.extra, "scaler": self._precision.scaler}
         self._checkpoint = Checkpoint(
             JOB, model=self._bare, optimizer=self._optimizer, scheduler=self._scheduler,
-            loader=self._loader, extra={"extra": task.extra} if task.extra else None,
-            folder=options.checkpoints)
+            loader=self._loader, folder=options.checkpoints,
+            extra={name: part for name, part in extra.items() if part is not None} or None)
         self._stages: dict[str, tuple[float, float]] = {}  # begin and end, of this iteration
         self._result = Result()
         self._pace = Pace()
@@ -303,14 +381,13 @@ class Training:
                 batch = self._task.loaded(self._bare, batch)
         with self._stage("forward"):
             self._optimizer.zero_grad()
-            loss = self._task.loss(self._model, to_device(batch, self._device))
-            self._loader.scale_loss(loss).backward()
+            with self._precision.computing():
+                loss = self._task.loss(self._model, to_device(batch, self._device))
+            self._precision.backward(self._loader.scale_loss(loss))
         with self._stage("communication"):
             if dist.is_initialized() and self._options.interleave:
                 self._exchange_gradients()
-            if self._task.gradient_norm is not None:
-                clip_grad_norm_(self._model.parameters(), self._task.gradient_norm)
-            self._optimizer.step()
+            self._precision.step(self._optimizer, self._clip if self._task.gradient_norm else None)
             if self._scheduler is not None:
                 self._scheduler.step()
             if self._task.communicated:
@@ -326,7 +403,13 @@ class Training:
         with JOB.stage(name):
             begun = time.time()
             yield
+            if self._device.type == "cuda":
+                torch.cuda.synchronize()  # a stage has ended when the GPU has
             self._stages[name] = (begun, time.time())
+
+    def _clip(self) -> None:
+        assert self._task.gradient_norm is not None
+        clip_grad_norm_(self._model.parameters(), self._task.gradient_norm)
 
     def _exchange_gradients(self) -> None:
         """The mean over the processes, in one message; unused parameters have no gradient."""

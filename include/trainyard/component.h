@@ -344,11 +344,14 @@ class Selector : public Component {
     std::size_t candidate = 0;
     // Of all candidates, for the output of the run; empty: it did not compare them.
     std::vector<double> scores;
+    // Of all candidates, why the simulation failed, empty where it did not; or empty: none failed.
+    std::vector<std::string> errors{};
   };
   // What a simulation from the present state, without further arrivals, comes to.
   struct Outlook {
     std::int64_t jobs = 0;  // that would end
     double mean_jct = 0;    // theirs, in seconds from their submit; 0: none
+    std::string error{};    // why the simulation failed before its end; empty: it did not
   };
   // The outlook with the candidate in charge, until nothing happens any more or `horizon` from now
   // has passed. Failures to come are not known to it. Each call simulates anew: it costs as much as

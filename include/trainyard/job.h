@@ -76,6 +76,10 @@ struct JobTraits {
   // at a time. Texts of src/model/conditions.h; the engine heeds them, no component has to.
   std::string dependency;
   std::string array;
+  // As the accounting of another scheduler calls it: whose account it is on, and the user's name
+  // for it, which several jobs may share. No component goes by them.
+  std::string account;
+  std::string label;
   // Nodes that it may not lie on, ascending: where it could not be run. Only a live cluster knows.
   // A Placement is not shown what is free there.
   std::vector<NodeId> avoided;

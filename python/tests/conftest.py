@@ -16,10 +16,23 @@ from stand_in_agent import StandInAgent
 
 from trainyard.train import Job
 
+if os.environ.get("CI"):
+    import torch  # noqa: F401 - where everything is checked no test may do without it
+
 TIMEOUT = 240.0  # seconds for a program to end: a bound for hangs on a slow machine
 CLUSTER_VARIABLES = (
     "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK MASTER_ADDR MASTER_PORT"
 ).split()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where everything is to be checked a test that is skipped has failed."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.skipped and os.environ.get("CI"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} is skipped, in CI: {report.longrepr}"
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Callable
 
@@ -34,6 +35,7 @@ from trainyard.train import (  # noqa: E402
 
 JobUnder = Callable[..., Job]
 SAMPLES, BATCH = 22, 4  # 6 batches in an epoch
+NOBODY = 65534  # a user without rights
 
 
 class Noisy:
@@ -460,12 +462,17 @@ def test_wrong_options_are_refused(tmp_path: Path) -> None:
         next(Training(Job(), tmp_path).checkpoint.steps(1, every=0))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(CheckpointError, match="Permission denied; there is none before"):
-        Checkpoint(Job(), model=nn.Linear(1, 1), folder=tmp_path / "deep").save(1)
-    tmp_path.chmod(0o700)
+def test_a_folder_that_may_not_be_written_is_named() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # that another user may look into
+        Path(folder).chmod(0o555)
+        user = os.geteuid()
+        try:
+            if user == 0:  # who may write anywhere
+                os.seteuid(NOBODY)
+            with pytest.raises(CheckpointError, match="Permission denied; there is none before"):
+                Checkpoint(Job(), model=nn.Linear(1, 1), folder=Path(folder) / "deep").save(1)
+        finally:
+            os.seteuid(user)
 
 
 def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:

@@ -232,10 +232,16 @@ def test_an_older_loop_is_refused_once_a_newer_one_has_begun(job: Job, made: Mak
         next(older)
 
 
-def test_spawned_workers_load_the_same(job: Job, made: Make) -> None:
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_that_are_not_forked_load_the_same(method: str, job: Job, made: Make) -> None:
     expected = contents(made(Squares(24), 4, job).steps(1))
-    loader = made(Squares(24), 4, job, workers=2, start_method="spawn")
+    loader = made(Squares(24), 4, job, workers=2, start_method=method)
     assert contents(loader.steps(1)) == expected
+
+
+def test_an_unknown_start_method_is_refused(job: Job, made: Make) -> None:
+    with pytest.raises(ValueError, match="one of .*spawn.*, not 'vfork'"):
+        made(Squares(24), 4, job, workers=2, start_method="vfork")
 
 
 def test_batches_larger_than_pipes_do_not_block(job: Job, made: Make) -> None:
@@ -472,7 +478,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("end", ["killed", "notice to the whole group"])
 def test_no_worker_outlives_its_trainer(method: str, end: str, tmp_path: Path) -> None:
     script = tmp_path / "trainer.py"
@@ -489,3 +495,44 @@ def test_no_worker_outlives_its_trainer(method: str, end: str, tmp_path: Path) -
     assert trainer.wait(TIMEOUT) == (-signal.SIGKILL if end == "killed" else 0)
     for pid in pids:
         assert wait_until(lambda: gone(pid)), f"worker {pid} is left"
+
+
+SLOW_TO_START = """
+import os, sys, time
+from trainyard.train import Job, DataLoader
+
+if __name__ != "__main__" and os.path.exists("slow"):
+    time.sleep(1000)  # as torch is slow to import, and more so
+
+if __name__ == "__main__":
+    loader = DataLoader(range(1000000), 4, Job(), workers=1, collate_fn=list,
+                        start_method=sys.argv[1])
+    for batch in loader.steps(1):
+        if loader.iterations == 5:
+            open("slow", "w").close()
+            loader.workers = 4
+        elif loader.iterations == 10:
+            before = loader.worker_pids
+            loader.workers = 2
+        elif loader.iterations > 10 and len(loader.worker_pids) == 2:
+            loader.workers = 0
+        elif loader.iterations > 10 and not loader.worker_pids:
+            break
+        time.sleep(0.01)
+    print(*before, flush=True)
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_that_are_still_starting_leave_at_once(method: str, tmp_path: Path) -> None:
+    """On GPUs they are spawned and import torch for seconds, as long as hundreds of iterations."""
+    script = tmp_path / "trainer.py"
+    script.write_text(SLOW_TO_START)
+    trainer = subprocess.Popen([sys.executable, str(script), method], stdout=subprocess.PIPE,
+                               text=True, cwd=tmp_path)
+    assert trainer.stdout is not None
+    pids = [int(word) for word in trainer.stdout.readline().split()]
+    assert len(pids) == 4
+    for pid in pids:
+        assert wait_until(lambda: gone(pid)), f"worker {pid} is left"
+    assert trainer.wait(TIMEOUT) == 0

@@ -37,6 +37,12 @@ class Shape:
     nodes: int = 1
     gpus: int = 4
     cpus: int | None = None
+    apart: bool = False  # controller and agents, in place of `up`
+    found: bool = False  # by the driver, and not declared; of nodes that are apart
+
+    @property
+    def is_apart(self) -> bool:
+        return self.apart or self.cpus is not None
 
 
 @dataclass
@@ -49,6 +55,8 @@ class Cluster:
     preset: Path | None = None
     grace: float = 20.0
     options: Sequence[str] = ()  # further ones, of `up` or of the controller
+    python: Sequence[str] = (PYTHON, "-B")  # with torch
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -62,18 +70,18 @@ class Cluster:
         port = free_port()
         self._address = f"127.0.0.1:{port}"
         try:
-            if self.shape.cpus is None:
+            if not self.shape.is_apart:
                 self._serve("up", "--nodes", str(self.shape.nodes), "--gpus", str(self.shape.gpus),
                             *self._controller_options("up"))
             else:
-                self._serve("controller", "--cluster", str(self._write_cluster_file()),
-                            *self._controller_options("controller"))
+                self.start_controller()
                 for node in range(self.shape.nodes):
                     self._serve("agent", "--controller", self._address, "--node", f"n{node}",
-                                "--gpus", str(self.shape.gpus), "--state",
+                                "--gpus", "auto" if self.shape.found else str(self.shape.gpus),
+                                "--state",
                                 str(self.folder / f"agent{node}"), "--checkpoints",
                                 str(self.folder / "checkpoints"))
-            self.wait_for(lambda: self._nodes_up() == self.shape.nodes, 20, "the nodes to be up")
+            self.wait_nodes()
         except BaseException:
             self._end()
             raise
@@ -82,6 +90,18 @@ class Cluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self._end()
+
+    def start_controller(self) -> None:
+        """At first, and after `kill_controller`. Of nodes that are apart."""
+        nodes = self._write_cluster_file() if self.shape.cpus else \
+            f"{self.shape.nodes}x{self.shape.gpus}"
+        self._serve("controller", "--cluster", str(nodes), *self._controller_options("controller"))
+        self._servers.insert(0, self._servers.pop())
+
+    def kill_controller(self) -> None:
+        controller = self._servers.pop(0)
+        controller.kill()
+        controller.wait()
 
     def _controller_options(self, name: str) -> list[str]:
         options = ["--listen", self._address, "--policy", self.policy, "--grace", f"{self.grace}s",
@@ -161,8 +181,8 @@ class Cluster:
         for name in ("PYTHONPATH",):
             if os.environ.get(name):
                 words += ["--env", f"{name}={os.environ[name]}"]
-        command = [PYTHON, "-B", str(SOURCE / "workloads" / script), "--device", "cpu", "--trail",
-                   *arguments]
+        command = [*self.python, str(SOURCE / "workloads" / script), "--device", self.device,
+                   "--trail", *arguments]
         return int(self.call("submit", *words, "--", *command)["job"])
 
     def status(self, job: int) -> dict[str, Any]:
@@ -192,6 +212,9 @@ class Cluster:
                 raise ExperimentError(f"waited {seconds:.0f} s in vain for {what}")
             time.sleep(pause)
 
+    def wait_nodes(self) -> None:
+        self.wait_for(lambda: self._nodes_up() == self.shape.nodes, 60, "the nodes to be up")
+
     def wait_end(self, job: int, seconds: float) -> dict[str, Any]:
         """The job's status once it has completed. Raises ExperimentError if it has not."""
         self.wait_for(lambda: self.status(job)["state"] in ENDED, seconds, f"the end of job {job}",
@@ -211,7 +234,7 @@ class Cluster:
         return Trail(self.checkpoints(job) / "trail")
 
     def checkpoints(self, job: int) -> Path:
-        state = "up/checkpoints" if self.shape.cpus is None else "checkpoints"
+        state = "checkpoints" if self.shape.is_apart else "up/checkpoints"
         return self.folder / state / str(job)
 
     def log(self, job: int) -> str:

@@ -32,7 +32,10 @@ class Report:
     def add(self, what: str, measured: str, bar: str, passed: bool | None) -> None:
         figure = Figure(what, measured, bar, passed)
         self.figures.append(figure)
-        print(f"{self.name}: {what}: {measured} (bar: {bar}): {figure.verdict}", flush=True)
+        self.say(f"{what}: {measured} (bar: {bar}): {figure.verdict}")
+
+    def say(self, text: str) -> None:
+        print(f"{self.name}: {text}", flush=True)
 
     def at_least(self, what: str, value: float, bar: float, unit: str = "") -> None:
         self.add(what, f"{value:.3f}{unit}", f">= {bar:g}{unit}", value >= bar)

@@ -8,6 +8,7 @@ from typing import Any
 from train_test.cluster import Cluster, Shape
 from train_test.context import Context
 from train_test.figures import Report
+from train_test.trail import overlap
 
 ITERATIONS = 80
 BATCH = 4
@@ -63,7 +64,8 @@ def compare(context: Context, report: Report, name: str, kinds: list[Kind]) -> N
         for job in jobs:
             cluster.wait_end(job, 180)
         group = max(pace(cluster, job) for job in jobs)
-        common = {stage: overlap(cluster, jobs, stage) for stage in ("forward", "communication")}
+        trails = [cluster.trail(job) for job in jobs]
+        common = {stage: overlap(trails, stage) for stage in ("forward", "communication")}
         faults = [fault for job in jobs for fault in cluster.trail(job).faults(ITERATIONS)]
     report.details[name] = {"alone_s": alone, "group_s": group}
     report.at_least(f"{name}: throughput against one after the other", alone / group, BAR)
@@ -73,22 +75,6 @@ def compare(context: Context, report: Report, name: str, kinds: list[Kind]) -> N
         # Where the program has no turns, jobs overlap at will.
         report.add(f"{name}: share of stage {stage} in which another job was in it, too",
                    f"{share:.3f}", f"<= {OVERLAP:g}", share <= OVERLAP if told else None)
-
-
-def overlap(cluster: Cluster, jobs: list[int], stage: str) -> float:
-    """The share of all jobs' time in the stage in which more than one of them was in it."""
-    changes = []
-    for job in jobs:
-        lines = [line for attempt in cluster.trail(job).attempts[-1:]
-                 for at in attempt.lines.values() for line in at]
-        for begun, ended in (line["stages"][stage] for line in lines if "stages" in line):
-            changes += [(begun, 1), (ended, -1)]
-    inside, since, shared, whole = 0, 0.0, 0.0, 0.0
-    for at, change in sorted(changes):
-        whole += inside * (at - since)
-        shared += inside * (at - since) if inside > 1 else 0.0
-        inside, since = inside + change, at
-    return shared / whole if whole else 0.0
 
 
 def judge_prediction(report: Report, name: str, statuses: list[dict[str, Any]]) -> bool:

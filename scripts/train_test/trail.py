@@ -153,3 +153,19 @@ class Trail:
         """Digest of the trained model, if the training has reached its end."""
         ends = [each.parameters for each in self.attempts if each.parameters is not None]
         return ends[-1] if ends else None
+
+
+def overlap(trails: list[Trail], stage: str) -> float:
+    """The share of all jobs' time in the stage in which more than one of them was in it."""
+    changes = []
+    for trail in trails:
+        lines = [line for attempt in trail.attempts[-1:]
+                 for at in attempt.lines.values() for line in at]
+        for begun, ended in (line["stages"][stage] for line in lines if "stages" in line):
+            changes += [(begun, 1), (ended, -1)]
+    inside, since, shared, whole = 0, 0.0, 0.0, 0.0
+    for at, change in sorted(changes):
+        whole += inside * (at - since)
+        shared += inside * (at - since) if inside > 1 else 0.0
+        inside, since = inside + change, at
+    return shared / whole if whole else 0.0

@@ -37,16 +37,24 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
 constexpr std::array<std::pair<char, double>, 4> kUnitsOfTime{
     {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
 
 }  // namespace
 
 std::string_view NearestName(std::string_view given, std::span<const std::string_view> known) {
+  const std::string lower_given = Lower(given);
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, given.size() / 3) + 1;
   for (const std::string_view name : known) {
-    const std::size_t distance = EditDistance(given, name);
+    const std::size_t distance = EditDistance(lower_given, Lower(name));
     if (distance < best_distance) {
       best = name;
       best_distance = distance;

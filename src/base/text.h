@@ -10,8 +10,8 @@
 
 namespace trainyard::base {
 
-// The known name closest to `given` by edit distance, or empty where none is near enough to be
-// what the user meant (more than a third of the letters differ).
+// The known name closest to `given` by edit distance, capitals or not, or empty where none is near
+// enough to be what the user meant (more than a third of the letters differ).
 [[nodiscard]] std::string_view NearestName(std::string_view given,
                                            std::span<const std::string_view> known);
 

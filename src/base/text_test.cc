@@ -18,6 +18,8 @@ TEST(NearestNameTest, TwoNeighboursSwappedAreOneSlip) {
   EXPECT_EQ(NearestName("iffs", kNames), "");  // a swap and another letter
 }
 
+TEST(NearestNameTest, CapitalsAreNoSlip) { EXPECT_EQ(NearestName("FIFO", kNames), "fifo"); }
+
 TEST(NearestNameTest, DoesNotGuessWildly) { EXPECT_EQ(NearestName("gandiva", kNames), ""); }
 
 TEST(UnknownNameTest, ListsWhatIsKnown) {

@@ -162,13 +162,13 @@ class KernelTest : public testing::TestWithParam<bool> {
   void SetUp() override {
     Result<Hierarchies> found = Hierarchies::OfThisMachine();
     if (geteuid() != 0 || !found.ok() || found.value().unified_controls) {
-      GTEST_SKIP() << "needs root, and control groups of version 1";
+      GTEST_SKIP() << "not checked: this kernel gives this user no control groups of version 1";
     }
     hierarchies_ = std::move(found).value();
     if (GetParam()) {
       hierarchies_.unified.clear();
     } else if (hierarchies_.unified.empty()) {
-      GTEST_SKIP() << "version 2 is not mounted beside version 1";
+      GTEST_SKIP() << "not checked: this kernel has no version 2 of control groups beside 1";
     }
     name_ = "trainyard-test-" + std::to_string(getpid()) + "/1-1";
     group_.emplace(hierarchies_, name_);

@@ -355,4 +355,11 @@ std::int64_t MemoryKillsAroundMe() {
   return 0;
 }
 
+std::optional<std::int64_t> MemoryKillsOnMachine() {
+  const std::string counts = TextOf("/proc/vmstat");
+  return counts.find("\noom_kill ") == std::string::npos
+             ? std::nullopt
+             : std::optional(FieldOf(counts, "oom_kill"));
+}
+
 }  // namespace trainyard::cgroup

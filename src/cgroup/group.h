@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,5 +70,7 @@ class Group {
 // How often the kernel has killed a process of this process' own group for its memory; 0 also where
 // that cannot be found out.
 [[nodiscard]] std::int64_t MemoryKillsAroundMe();
+// The same of any process of this machine; nothing: it does not count them.
+[[nodiscard]] std::optional<std::int64_t> MemoryKillsOnMachine();
 
 }  // namespace trainyard::cgroup

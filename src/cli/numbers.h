@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "cli/live/slurm/slurm_time.h"
 
 namespace trainyard::cli {
 
@@ -34,13 +35,17 @@ namespace trainyard::cli {
           name};
 }
 // For transform(): a time with units as a number of units of `unit` seconds ("90s", "15m",
-// "1h30m").
+// "1h30m", "1:30:00").
 [[nodiscard]] inline CLI::Validator Span(double unit = 1) {
   return {[unit](std::string& text) {
-            const std::optional<double> span = base::ToSpan(text, unit);
-            if (!span) {
-              return fmt::format("'{}' is no time; expected a number, or 90s, 15m, 2h, 1h30m, 1d",
-                                 text);
+            std::optional<double> span = base::ToSpan(text, unit);
+            if (const TimeReading slurm = ReadSpan(text); !span) {
+              if (!slurm.seconds) {
+                return fmt::format(
+                    "'{}' is no time{}{}; expected a number, or 90s, 15m, 2h, 1h30m, 1d", text,
+                    slurm.why.empty() ? "" : ": ", slurm.why);
+              }
+              span = *slurm.seconds / unit;
             }
             text = fmt::format("{}", *span);
             return std::string();

@@ -35,6 +35,9 @@ void List(const std::vector<trace::RowGroup>& groups) {
 
 void TellReading(const trace::TraceFacts& facts, const std::vector<trace::RowGroup>& skipped,
                  const std::vector<trace::RowGroup>& remarks) {
+  for (const std::string& note : facts.notes) {
+    fmt::print(stderr, "{}\n", note);
+  }
   if (!skipped.empty()) {
     fmt::print(stderr, "{}: skipped {} rows of {}:\n", facts.path, facts.skipped,
                facts.skipped + facts.jobs);
@@ -51,7 +54,8 @@ void TellReading(const trace::TraceFacts& facts, const std::vector<trace::RowGro
 void ReportReading(const trace::Trace& trace) {
   TellReading({.path = trace.path,
                .jobs = trace.jobs.size(),
-               .skipped = static_cast<std::size_t>(trace.skipped_rows)},
+               .skipped = static_cast<std::size_t>(trace.skipped_rows),
+               .notes = trace.notes},
               trace.skipped, trace.remarks);
 }
 
@@ -59,10 +63,14 @@ void ReportReading(const trace::TraceFacts& facts, const std::vector<trace::RowG
   TellReading(facts, skipped, facts.remarks);
 }
 
-void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu) {
+void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu,
+                       std::string& columns) {
   constexpr int kMostProcs = 1'000'000;
   command.add_flag("--skip-bad-rows", skip_bad_rows,
                    "count and list bad rows instead of refusing the file");
+  command.add_option("--map", columns,
+                     "NAME=COLUMN,...: columns with names of the file's own, the format's names "
+                     "first (gpus=n_gpus,submit_time=arrival); further columns are not read");
   command
       .add_option(
           "--procs-per-gpu", procs_per_gpu,

@@ -4,13 +4,15 @@
 
 #include <CLI/App.hpp>
 
+#include <string>
 #include <vector>
 
 #include "trace/trace.h"
 
 namespace trainyard::cli {
 
-void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu);
+void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu,
+                       std::string& columns);
 
 // On stderr: the rows that were passed over and the jobs that are not quite as recorded. Nothing
 // where there are none.

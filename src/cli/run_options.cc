@@ -67,7 +67,8 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
       ->transform(Span())
       ->check(NonNegative());
   command.add_option("--track", options.track, "stop when the jobs of rows FIRST-LAST have ended");
-  AddReadingOptions(command, options.inputs.skip_bad_rows, options.inputs.procs_per_gpu);
+  AddReadingOptions(command, options.inputs.skip_bad_rows, options.inputs.procs_per_gpu,
+                    options.inputs.columns);
   command.add_flag("--json", options.json, "print JSON instead of a table");
 }
 

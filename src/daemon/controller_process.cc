@@ -21,6 +21,7 @@
 #include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
+#include "live/job_request.h"
 #include "model/gpu_types.h"
 #include "profile/measured_file.h"
 #include "rpc/address.h"
@@ -178,6 +179,13 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   void Reply(std::uint64_t call, v1::ClientReply reply) override {
     if (log_ && reply.error().code() == live::kPermissionDenied) {
       log_("refused: " + reply.error().message());
+    }
+    if (const v1::Changed* const changed = live::ChangedOf(reply); log_ && changed != nullptr) {
+      for (const v1::LeftOut& left : changed->left_out()) {
+        if (left.code() == live::kPermissionDenied) {
+          log_("refused: " + left.why());
+        }
+      }
     }
     if (server_ != nullptr) {
       server_->Reply(call, std::move(reply));

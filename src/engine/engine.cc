@@ -114,8 +114,12 @@ Selector::Outlook Engine::OutlookOf(std::string_view now, std::size_t candidate,
                                     std::optional<Duration> horizon) const {
   const std::unique_ptr<Engine> fork = ForkFrom(now);
   fork->DecideBy(candidates_[candidate]);
-  forks_->Run(*fork, horizon ? std::optional(now_ + *horizon) : std::nullopt);
   Selector::Outlook outlook;
+  if (const Status run =
+          forks_->Run(*fork, horizon ? std::optional(now_ + *horizon) : std::nullopt);
+      !run.ok()) {
+    outlook.error = run.error().message;
+  }
   Duration sum{0};
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const model::JobRecord& before = jobs_[JobAt(i)];
@@ -528,6 +532,28 @@ const model::Blocked* Engine::blocked(JobId job) const {
     return of && blocked.gpus == of->gpus && blocked.kind == of->kind;
   });
   return found == all.end() ? nullptr : &*found;
+}
+
+model::Progress Engine::ProgressOf(JobId id, TimePoint now) const {
+  const model::JobRecord& job = jobs_[id];
+  return job.phase.get() >= model::JobPhase::kCompleted
+             ? job.progress
+             : ledger_.ProgressAt(job, std::max(now, job.progress.as_of));
+}
+
+std::optional<TimePoint> Engine::first_forecast() const {
+  return ends_.empty() ? std::nullopt : std::optional(jobs_[ends_.first()].forecast.logged);
+}
+
+std::vector<JobId> Engine::OverdueBy(TimePoint now) const {
+  std::vector<JobId> overdue;
+  for (const std::uint32_t job : ends_.members()) {
+    if (jobs_[JobAt(job)].forecast.logged <= now) {
+      overdue.push_back(JobAt(job));
+    }
+  }
+  std::sort(overdue.begin(), overdue.end());
+  return overdue;
 }
 
 void Engine::Settle(TimePoint now) {

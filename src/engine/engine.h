@@ -59,8 +59,9 @@ class Engine;
 class ForkRunner {
  public:
   virtual ~ForkRunner() = default;
-  // Runs the fork until nothing happens any more or `until` has passed.
-  virtual void Run(Engine& fork, std::optional<TimePoint> until) const = 0;
+  // Runs the fork until nothing happens any more or `until` has passed. An error: a decision of the
+  // fork was refused.
+  [[nodiscard]] virtual Status Run(Engine& fork, std::optional<TimePoint> until) const = 0;
 };
 
 struct EngineSetup {
@@ -128,10 +129,23 @@ class Engine final {
 
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
+  // The job's progress at `now`; of one that has ended, at its end. REQUIRES: now >= now().
+  [[nodiscard]] model::Progress ProgressOf(JobId job, TimePoint now) const;
+  // Whether the job has run longer than it has stated, and counts as longer (kOverrun).
+  [[nodiscard]] bool HasOverrun(JobId job) const { return ledger_.IsExtended(jobs_[job]); }
+  // When the next of the running jobs should end by what is known of them, though it be past; and
+  // those that should have ended by `now`, ascending. O(1); O(running).
+  [[nodiscard]] std::optional<TimePoint> first_forecast() const;
+  [[nodiscard]] std::vector<JobId> OverdueBy(TimePoint now) const;
   // Why demand classes wait, as of the last decision.
   [[nodiscard]] std::span<const model::Blocked> blocked() const { return scheduler_.blocked(); }
   // That of the job's class; null: it does not wait, or the policy left it out.
   [[nodiscard]] const model::Blocked* blocked(JobId job) const;
+  // The jobs that wait, in the order in which the policy serves them; empty: it keeps none.
+  // O(live jobs log live jobs).
+  [[nodiscard]] std::vector<JobId> WaitingInOrder() const {
+    return scheduler_.WaitingInOrder(now_);
+  }
   // Why the job is not to be judged yet. Nothing: it is not deferred.
   [[nodiscard]] std::optional<Deferral> WhyDeferred(JobId job) const;
   // The first task of the job's array, and its own index there. Nothing: it is in none.

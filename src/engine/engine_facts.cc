@@ -25,6 +25,9 @@ std::shared_ptr<const JobTraits> Avoiding(const JobSpec& spec, const std::vector
 }  // namespace
 
 void Engine::Take(const model::Event& event) {
+  if (!event.others.empty()) {
+    return model::ForEachJob(event, [this](const model::Event& one) { Take(one); });
+  }
   ++events_;
   switch (event.kind) {
     case model::EventKind::kSubmit:
@@ -56,6 +59,7 @@ void Engine::Take(const model::Event& event) {
       }
       return;
     case model::EventKind::kProgress:
+    case model::EventKind::kOverrun:
       return TakeProgress(event);
     case model::EventKind::kReported:
       return TakeReported(event);
@@ -158,18 +162,26 @@ void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
   ends_.Cancel(records(), id);
 }
 
+// A correction of the books is no cause to decide; a job that has overrun may have to give way to
+// others that are shorter than what it counts as now.
 void Engine::TakeProgress(const model::Event& event) {
   model::JobRecord& job = jobs_[event.job];
-  if (!job.phase.live()) {
+  const bool plans = rules_.end.source == model::EndRule::Source::kPlanned;
+  const bool overrun = event.kind == model::EventKind::kOverrun;
+  if (!job.phase.live() || (overrun && (plans || job.grant.gpus == 0))) {
     return;
   }
   ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-  job.progress.work_left = std::max(0.0, job.total_work - event.work_done);
-  if (job.grant.gpus > 0 && rules_.end.source != model::EndRule::Source::kPlanned) {
+  if (overrun) {
+    ledger_.Extend(job, event.work_done);
+    instants_.AddFact(event.at);
+  } else {
+    ledger_.Correct(job, event.work_done);
+  }
+  if (job.grant.gpus > 0 && !plans) {
     Predict(event.job, job.progress.as_of, false);
   }
   Requeue(event.job);
-  // A correction of the books is no cause to decide.
 }
 
 // Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.
@@ -233,7 +245,8 @@ void Engine::TakeResize(const model::Event& event) {
     TakeGpus(event.job, false);
     ++job.resizes;
   }
-  jobs_.Respecify(event.job, spec);
+  // As submissions are: what has been measured goes before what is stated.
+  jobs_.Respecify(event.job, resized || measured_ == nullptr ? spec : measured_->Corrected(spec));
   ledger_.Learn(job);
   charges_.Price(job);
   if (!resized) {

@@ -23,6 +23,7 @@ constexpr int kTraitsFlag = 4;   // the job has traits; higher flags come only w
 // then added to the kind of the fact.
 constexpr int kLastPlace = 23;
 constexpr char kMoreJob = 64;
+// Added, too, to the kind of a fact about several jobs: the others come last.
 // Added to the kind of an action whose grant has more than GPUs, CPUs and memory.
 constexpr char kMoreGrant = 64;
 
@@ -438,6 +439,7 @@ constexpr bool HasSpec(model::EventKind kind) {
 void Details(Bytes& bytes, model::Event& event) {
   switch (event.kind) {
     case model::EventKind::kProgress:
+    case model::EventKind::kOverrun:
       return bytes.Value(event.work_done);
     case model::EventKind::kResize:
       return bytes.Value(event.gpus);
@@ -465,8 +467,28 @@ void Details(Bytes& bytes, model::Event& event) {
   }
 }
 
+// The further jobs of a fact, each as its distance from the one before.
+void PutOthers(std::string& out, const model::Event& event) {
+  PutUnsigned(out, event.others.size());
+  auto before = static_cast<std::uint64_t>(event.job);
+  for (const JobId job : event.others) {
+    PutUnsigned(out, static_cast<std::uint64_t>(job) - before);
+    before = static_cast<std::uint64_t>(job);
+  }
+}
+
+void GetOthers(Decoder& in, model::Event& event) {
+  auto job = static_cast<std::uint64_t>(event.job);
+  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+    const std::uint64_t distance = in.Unsigned();
+    in.good = in.good && job + distance > job;
+    job += distance;
+    event.others.push_back(static_cast<JobId>(job));
+  }
+}
+
 void PutEvent(std::string& out, const model::Event& event, TimePoint now) {
-  const bool more = HasSpec(event.kind) && MoreOf(*event.spec) > 0;
+  const bool more = HasSpec(event.kind) ? MoreOf(*event.spec) > 0 : !event.others.empty();
   out += static_cast<char>(static_cast<char>(event.kind) + (more ? kMoreJob : 0));
   PutSigned(out, (event.at - now).count());
   PutUnsigned(out, static_cast<std::uint64_t>(event.job));
@@ -476,6 +498,9 @@ void PutEvent(std::string& out, const model::Event& event, TimePoint now) {
   } else {
     Bytes bytes(out);
     Details(bytes, const_cast<model::Event&>(event));  // NOLINT: it is only read
+    if (more) {
+      PutOthers(out, event);
+    }
   }
 }
 
@@ -486,7 +511,7 @@ model::Event GetEvent(Decoder& in, TimePoint now) {
   kind = static_cast<char>(kind - (more ? kMoreJob : 0));
   in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::kLastEventKind);
   event.kind = static_cast<model::EventKind>(kind);
-  in.good = in.good && (!more || HasSpec(event.kind));
+  in.good = in.good && (!more || HasSpec(event.kind) || model::MayBeOfSeveral(event.kind));
   event.at = in.TimeFrom(now);
   event.job = static_cast<JobId>(in.Unsigned());
   event.node = static_cast<NodeId>(in.Unsigned());
@@ -495,6 +520,9 @@ model::Event GetEvent(Decoder& in, TimePoint now) {
   } else {
     Bytes bytes(in);
     Details(bytes, event);
+    if (more) {
+      GetOthers(in, event);
+    }
   }
   return event;
 }

@@ -44,9 +44,36 @@ void Ledger::Learn(model::JobRecord& job) const {
   job.preferred = rates_.Preferred(*job.spec);
 }
 
-void Ledger::Open(model::JobRecord& job, TimePoint at) const {
+double Ledger::StatedWork(const model::JobRecord& job) const {
   const double work = rates_.TotalWork(*job.spec);
-  job.total_work = rules_.quantum == model::Quantum::kSecond ? std::floor(work) : work;
+  return rules_.quantum == model::Quantum::kSecond ? std::floor(work) : work;
+}
+
+bool Ledger::IsExtended(const model::JobRecord& job) const {
+  constexpr double kMore =
+      1.5;  // each extension doubles, and what is stated may be corrected a bit
+  return job.total_work > kMore * StatedWork(job);
+}
+
+void Ledger::Extend(model::JobRecord& job, double work_done) const {
+  if (work_done > 0) {
+    Correct(job, work_done);
+  }
+  while (job.progress.work_left <= 0 && job.total_work > 0) {
+    job.progress.work_left += job.total_work;
+    job.total_work += job.total_work;
+  }
+}
+
+void Ledger::Correct(model::JobRecord& job, double work_done) const {
+  if (IsExtended(job)) {
+    job.total_work = StatedWork(job);
+  }
+  job.progress.work_left = std::max(0.0, job.total_work - work_done);
+}
+
+void Ledger::Open(model::JobRecord& job, TimePoint at) const {
+  job.total_work = StatedWork(job);
   Learn(job);
   job.last_rate = job.full_rate;
   job.idle_since = at;
@@ -54,17 +81,22 @@ void Ledger::Open(model::JobRecord& job, TimePoint at) const {
 }
 
 void Ledger::Accrue(model::JobRecord& job, TimePoint now) const {
+  job.progress = ProgressAt(job, now);
+}
+
+model::Progress Ledger::ProgressAt(const model::JobRecord& job, TimePoint now) const {
+  model::Progress progress = job.progress;
   if (rules_.end.source != model::EndRule::Source::kPlanned || job.grant.gpus == 0 ||
       now <= job.forecast.done) {
-    AccrueProgress(job.progress, job.grant, now);
-    return;
+    AccrueProgress(progress, job.grant, now);
+    return progress;
   }
-  model::Progress& progress = job.progress;
   AccrueProgress(progress, job.grant, std::max(progress.as_of, job.forecast.done));
   const Duration idle = now - progress.as_of;
   progress.run_time += idle;
   progress.gpu_micros += idle.count() * job.grant.gpus;
   progress.as_of = now;
+  return progress;
 }
 
 void Ledger::Run(model::JobRecord& job, const CoRunners& co_runners) const {

@@ -25,6 +25,8 @@ class Ledger {
 
   // Brings the progress up to `now`. REQUIRES: now >= as_of.
   void Accrue(model::JobRecord& job, TimePoint now) const;
+  // What Accrue would make of the progress, without changing it. REQUIRES: now >= as_of.
+  [[nodiscard]] model::Progress ProgressAt(const model::JobRecord& job, TimePoint now) const;
 
   // The job has another grant, or shares it with other jobs, from now on. REQUIRES: progress is
   // accrued.
@@ -46,6 +48,15 @@ class Ledger {
   // Predicts the end from now on; `charge_counts`: include the debt although the rules do not.
   void Predict(model::JobRecord& job, TimePoint now, bool charge_counts) const;
 
+  // The job runs on though all of its work should be done: from now on it counts as twice as long,
+  // as often as it takes to leave it some. `work_done`: how far it has really come; 0: unknown, as
+  // far as it should have. REQUIRES: progress is accrued.
+  void Extend(model::JobRecord& job, double work_done) const;
+  // The job has really done so much work. REQUIRES: progress is accrued.
+  void Correct(model::JobRecord& job, double work_done) const;
+  // Whether the job counts as longer than it has stated.
+  [[nodiscard]] bool IsExtended(const model::JobRecord& job) const;
+
   // Takes back the work since the last multiple of `interval` of productive time of this attempt.
   void RollBack(model::JobRecord& job, Duration interval) const;
 
@@ -56,6 +67,7 @@ class Ledger {
 
  private:
   void AccrueProgress(model::Progress& progress, const Grant& grant, TimePoint now) const;
+  [[nodiscard]] double StatedWork(const model::JobRecord& job) const;
   [[nodiscard]] TimePoint RoundsToCome(const model::JobRecord& job, TimePoint now) const;
   [[nodiscard]] TimePoint Registered(const model::JobRecord& job, TimePoint from,
                                      TimePoint now) const;

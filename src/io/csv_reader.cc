@@ -13,28 +13,13 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/table_faults.h"
 #include "io/text_check.h"
 
 namespace trainyard::io {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-// Text from a file, safe to print: short and without control characters.
-std::string Shown(std::string_view text) {
-  constexpr std::size_t kMostBytes = 60;
-  std::string shown(text.substr(0, kMostBytes));
-  if (text.size() > kMostBytes) {
-    while (!shown.empty() && (static_cast<unsigned char>(text[shown.size()]) & 0xC0U) == 0x80U) {
-      shown.pop_back();  // never half a UTF-8 sequence
-    }
-    shown += "...";
-  }
-  std::replace_if(
-      shown.begin(), shown.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-  return shown;
-}
 
 // The whole of `text` as a number, if it is one and finite.
 template <typename T>
@@ -167,28 +152,96 @@ Status FeedAll(const std::string& path, std::string_view text, const RawRow& on_
   return rows.Finish(on_row);
 }
 
-Error OtherCount(const CsvHeader& header, const CsvRow& row,
-                 std::span<const std::string_view> fields) {
+Error OtherCountIn(const CsvHeader& header, const CsvRow& row,
+                   std::span<const std::string_view> fields) {
   const std::span<const std::string> names = header.header();
-  return row.BadRow(
-      header.header_line() > 0
-          ? fmt::format("{} fields; expected {} as in the header", fields.size(), names.size())
-          : fmt::format("{} fields; expected {}: {}", fields.size(), names.size(),
-                        fmt::join(names, ", ")));
+  return row.BadRow(header.header_line() > 0
+                        ? OtherCount(fields, names.size() + header.unnamed().size())
+                        : fmt::format("{} fields; expected {}: {}", fields.size(), names.size(),
+                                      fmt::join(names, ", ")));
 }
 
 // What a table does with its raw rows.
-RawRow Checked(const CsvHeader& header, const RowReader& on_row, const BadRowReader& on_bad_row) {
-  return [&header, &on_row, &on_bad_row](std::int64_t line,
-                                         std::span<const std::string_view> fields) -> Status {
-    if (line == header.header_line()) {
+class CheckedRows {
+ public:
+  CheckedRows(const CsvHeader& header, const RowReader& on_row, const BadRowReader& on_bad_row)
+      : header_(header),
+        on_row_(on_row),
+        on_bad_row_(on_bad_row),
+        in_file_(header.header().size() + header.unnamed().size()),
+        may_lack_last_(!header.unnamed().empty() && header.unnamed().back() + 1 == in_file_) {
+    for (std::size_t i = 0; header.header_line() > 0 && i < header.header().size(); ++i) {
+      if (IsIndexColumn(header.header()[i])) {
+        index_columns_.push_back(static_cast<int>(i));
+      }
+    }
+  }
+
+  Status operator()(std::int64_t line, std::span<const std::string_view> fields) {
+    if (line == header_.header_line()) {
       return {};
     }
-    const CsvRow row(header.path(), line, header.header(), fields);
-    Status status =
-        fields.size() == header.header().size() ? on_row(row) : OtherCount(header, row, fields);
-    return status.ok() || !on_bad_row ? status : on_bad_row(line, status.error());
-  };
+    // The header alone may end with a comma.
+    const bool is_whole =
+        fields.size() == in_file_ || (may_lack_last_ && fields.size() + 1 == in_file_);
+    const std::span<const std::string_view> named =
+        is_whole && !header_.unnamed().empty() ? Named(fields) : fields;
+    const CsvRow row(header_.path(), line, header_.header(), named);
+    Status status = is_whole ? CheckIndex(row, fields) : OtherCountIn(header_, row, fields);
+    if (status.ok()) {
+      status = on_row_(row);
+    }
+    return status.ok() || !on_bad_row_ ? status : on_bad_row_(line, status.error());
+  }
+
+ private:
+  // The fields of columns that have names.
+  std::span<const std::string_view> Named(std::span<const std::string_view> fields) {
+    named_.clear();
+    auto unnamed = header_.unnamed().begin();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (unnamed != header_.unnamed().end() && *unnamed == i) {
+        ++unnamed;
+      } else {
+        named_.push_back(fields[i]);
+      }
+    }
+    return named_;
+  }
+
+  // Columns that are not read hold nothing but numbers of rows.
+  [[nodiscard]] Status CheckIndex(const CsvRow& row,
+                                  std::span<const std::string_view> fields) const {
+    const auto is_index = [](std::string_view text) {
+      return text.empty() || Parse<std::int64_t>(text).has_value();
+    };
+    for (const std::size_t column : header_.unnamed()) {
+      if (column < fields.size() && !is_index(fields[column])) {
+        return row.BadRow(
+            fmt::format("column {} has no name and holds '{}'; expected its name in the header",
+                        column + 1, Shown(fields[column])));
+      }
+    }
+    for (const int column : index_columns_) {
+      if (!is_index(row.Text(column))) {
+        return row.Bad(column, "the number of a row, which an index of that name has");
+      }
+    }
+    return {};
+  }
+
+  const CsvHeader& header_;
+  const RowReader& on_row_;
+  const BadRowReader& on_bad_row_;
+  std::size_t in_file_;  // columns
+  bool may_lack_last_;
+  std::vector<int> index_columns_;  // with names
+  std::vector<std::string_view> named_;
+};
+
+// REQUIRES: the header and both readers live as long as the result.
+RawRow Checked(const CsvHeader& header, const RowReader& on_row, const BadRowReader& on_bad_row) {
+  return CheckedRows(header, on_row, on_bad_row);
 }
 
 }  // namespace
@@ -214,9 +267,9 @@ Error CsvRow::BadRow(std::string_view what) const {
 
 Result<std::int64_t> CsvRow::Integer(int column, std::int64_t least) const {
   auto value = Parse<std::int64_t>(Text(column));
-  if (!value.has_value() && Text(column).find_first_of("eE") != std::string_view::npos) {
+  if (!value.has_value() && Text(column).find_first_of(".eE") != std::string_view::npos) {
     constexpr double kMostExact = 9'007'199'254'740'992;
-    const auto number = Parse<double>(Text(column));  // 1e6
+    const auto number = Parse<double>(Text(column));  // 1e6, 4.0
     if (number && *number == std::floor(*number) && std::abs(*number) <= kMostExact) {
       value = static_cast<std::int64_t>(*number);
     }
@@ -290,6 +343,9 @@ Result<CsvTable> CsvTable::Open(const std::string& path) {
 Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text) {
   CsvHeader header;
   header.path_ = path;
+  if (const std::string fault = FaultOfText(path, text); !fault.empty()) {
+    return header.BadHeader(fault);
+  }
   header.header_line_ = 0;
   const auto take = [&header](std::int64_t line, std::span<const std::string_view> fields) {
     header.header_line_ = line;
@@ -303,6 +359,13 @@ Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text
                      "{}:1: nothing in the file; expected a header with column names", path))
                : status.error();
   }
+  if (const std::string fault = FaultOfHeader(path, header.header_); !fault.empty()) {
+    return header.BadHeader(fault);
+  }
+  header.DropUnnamed();
+  if (header.header_.empty()) {
+    return header.BadHeader("no column has a name; expected a header with column names");
+  }
   std::set<std::string_view> seen;
   for (const std::string& name : header.header_) {
     if (!seen.insert(name).second) {
@@ -311,6 +374,18 @@ Result<CsvHeader> CsvHeader::Read(const std::string& path, std::string_view text
     }
   }
   return header;
+}
+
+void CsvHeader::DropUnnamed() {
+  std::vector<std::string> named;
+  for (std::size_t i = 0; i < header_.size(); ++i) {
+    if (base::Trim(header_[i]).empty()) {
+      unnamed_.push_back(i);
+    } else {
+      named.push_back(std::move(header_[i]));
+    }
+  }
+  header_ = std::move(named);
 }
 
 Result<CsvHeader> CsvHeader::Named(const std::string& path, std::string_view text,
@@ -361,7 +436,7 @@ Result<int> CsvHeader::Require(std::initializer_list<std::string_view> names) co
 
 Status CsvHeader::CheckKnown(std::span<const std::string_view> known) const {
   for (const std::string& name : header_) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!IsIndexColumn(name) && std::find(known.begin(), known.end(), name) == known.end()) {
       return BadHeader(base::UnknownName("column", name, known));
     }
   }
@@ -404,6 +479,23 @@ std::size_t CsvStream::LikelyRows() const {
   const std::size_t rows = std::min(lines, block.size() / header().size()) + 1;
   const auto blocks = static_cast<double>(text_.LikelySize()) / static_cast<double>(block.size());
   return static_cast<std::size_t>(static_cast<double>(rows) * std::max(blocks, 1.0));
+}
+
+std::string CsvStream::FirstValue(int column) const {
+  std::string value;
+  const auto take = [&](std::int64_t line, std::span<const std::string_view> fields) -> Status {
+    if (line == header_line()) {
+      return {};
+    }
+    auto at = static_cast<std::size_t>(column);
+    for (const std::size_t unnamed : this->unnamed()) {
+      at += unnamed <= at ? 1 : 0;
+    }
+    value = column >= 0 && at < fields.size() ? fields[at] : "";
+    return Failed("enough read");
+  };
+  static_cast<void>(FeedAll(path(), text_.block(), take));
+  return value;
 }
 
 Status CsvStream::ForEach(const RowReader& on_row, const BadRowReader& on_bad_row) {

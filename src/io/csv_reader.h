@@ -48,7 +48,8 @@ class CsvRow {
   // "path:line: <what>"
   [[nodiscard]] Error BadRow(std::string_view what) const;
 
-  // Numbers: plain decimal notation, no surrounding blanks, no inf or nan.
+  // Numbers: plain decimal notation, no surrounding blanks, no inf or nan. An integer may have a
+  // point and zeros ("4.0").
   [[nodiscard]] Result<std::int64_t> Integer(int column, std::int64_t least) const;
   [[nodiscard]] Result<double> Number(int column, double least) const;
   // From the least to the most, both included. `what`: what messages call the number.
@@ -95,17 +96,28 @@ class CsvHeader {
   [[nodiscard]] Status CheckKnown(std::span<const std::string_view> known) const;
   // "path:<line of the header>: <what>"
   [[nodiscard]] Error BadHeader(std::string_view what) const;
+  // Columns without a name, by their positions in the file: no others count them.
+  [[nodiscard]] std::span<const std::size_t> unnamed() const { return unnamed_; }
+  // REQUIRES: `column` is from 0 to the number of columns - 1.
+  void Rename(int column, std::string name) {
+    header_[static_cast<std::size_t>(column)] = std::move(name);
+  }
 
  private:
+  void DropUnnamed();
+
   std::string path_;
   std::vector<std::string> header_;
+  std::vector<std::size_t> unnamed_;
   std::int64_t header_line_ = 1;  // 0: there is none
 };
 
-// A table with a header row; blank lines are skipped, CRLF line ends are fine.
-// Errors besides those of ReadFile: no header, a duplicate column, a row with more or fewer fields
-// than the header, NUL bytes, text that is not UTF-8 (a UTF-8 byte order mark is fine), lines over
-// kMaxLineBytes, an unterminated or misplaced quote, a carriage return within a line.
+// A table with a header row; blank lines are skipped, CRLF line ends are fine. Columns without a
+// name are passed over: indices, and what a comma at the end of each line makes.
+// Errors besides those of ReadFile: no header, another separator, a comment line, a duplicate
+// column, a row with more or fewer fields than the header, NUL bytes, text that is not UTF-8 (a
+// UTF-8 byte order mark is fine), lines over kMaxLineBytes, an unterminated or misplaced quote, a
+// carriage return within a line.
 class CsvTable : public CsvHeader {
  public:
   using RowReader = trainyard::io::RowReader;
@@ -141,6 +153,8 @@ class CsvStream : public CsvHeader {
 
   // About the number of rows; to reserve for.
   [[nodiscard]] std::size_t LikelyRows() const;
+  // The field of the first row, before ForEach; empty: there is none within the first block.
+  [[nodiscard]] std::string FirstValue(int column) const;
   // As CsvTable::ForEach. REQUIRES: it is called once.
   [[nodiscard]] Status ForEach(const RowReader& on_row, const BadRowReader& on_bad_row = {});
   // Of the bytes on disk. REQUIRES: ForEach has come to the end.

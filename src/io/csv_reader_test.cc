@@ -105,7 +105,40 @@ TEST(CsvTableTest, RefusesAColumnThatIsThereTwice) {
 
 TEST(CsvTableTest, RefusesRowsOfAnotherLength) {
   EXPECT_EQ(ReadAll("a,b\n1,2\n1\n").error, "t.csv:3: 1 fields; expected 2 as in the header");
-  EXPECT_EQ(ReadAll("a,b\n1,2,3\n").error, "t.csv:2: 3 fields; expected 2 as in the header");
+  EXPECT_EQ(
+      ReadAll("a,b\n1,2,3\n").error,
+      "t.csv:2: 3 fields; expected 2 as in the header (a column that the header does not name?)");
+}
+
+TEST(CsvTableTest, ColumnsWithoutANameAreNotThere) {
+  EXPECT_EQ(ReadAll(",a,b\n0,1,2\n1,3,4\n").rows, (Rows{"2|1|2", "3|3|4"}));
+  EXPECT_EQ(ReadAll("a,,b,\n1,0,2,\n3,,4\n").rows, (Rows{"2|1|2", "3|3|4"}));
+  EXPECT_EQ(ReadAll("a,b,\n1,2,x\n").error,
+            "t.csv:2: column 3 has no name and holds 'x'; expected its name in the header");
+  EXPECT_EQ(ReadAll(",,\n").error,
+            "t.csv:1: no column has a name; expected a header with column names");
+}
+
+TEST(CsvTableTest, SaysWhatAFileIsThatIsNoTable) {
+  EXPECT_TRUE(
+      ReadAll("a;b\n1;2\n").error.starts_with("t.csv:1: fields separated by ';'; expected"));
+  EXPECT_TRUE(ReadAll("# a\na,b\n").error.starts_with("t.csv:1: a comment line before the header"));
+  EXPECT_TRUE(ReadAll("{\"a\":1}\n").error.starts_with("t.csv:1: JSON; expected a CSV table"));
+  EXPECT_TRUE(ReadAll("a,b\n1;2\n").error.starts_with("t.csv:2: 1 fields; expected 2"));
+  EXPECT_EQ(ReadAll("a,b,c\n# x\n").error,
+            "t.csv:2: 1 fields; expected 3 as in the header (a comment)");
+}
+
+TEST(CsvStreamTest, KnowsTheFirstValueBeforeTheRows) {
+  const ScratchFolder folder;
+  const auto first = [&folder](std::string_view text, int column) {
+    auto stream = CsvStream::Of(TextStream::Open(folder.Write("t.csv", text)).value());
+    return stream.value().FirstValue(column);
+  };
+  EXPECT_EQ(first("a,b\n1,2\n3,4\n", 1), "2");
+  EXPECT_EQ(first(",a,,b\n9,1,,2\n", 1), "2");
+  EXPECT_EQ(first("a,b\n", 1), "");
+  EXPECT_EQ(first("a,b\n1\n", 1), "");
 }
 
 TEST(CsvTableTest, RefusesNulBytes) {
@@ -216,6 +249,7 @@ TEST(CsvRowTest, ReadsIntegers) {
 TEST(CsvRowTest, ReadsIntegersWithExponents) {
   EXPECT_EQ(AsInteger("1e3"), "1000");
   EXPECT_EQ(AsInteger("1.5e1"), "15");
+  EXPECT_EQ(AsInteger("4.0"), "4");
 }
 
 TEST(CsvRowTest, RefusesWhatIsNoInteger) {

@@ -12,9 +12,12 @@ namespace trainyard::io {
 namespace {
 
 bool BeginsList(std::string_view text) {
-  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";  // a mark, and blanks
-  const std::size_t first = text.find_first_not_of(kBefore);
-  return first != std::string_view::npos && text[first] == '[';
+  const std::string_view json = Beginning(text);
+  if (!json.starts_with('{')) {
+    return json.starts_with('[');
+  }
+  const std::string_view name = Beginning(json.substr(1));
+  return name.starts_with("\"meta\"") || name.starts_with("\"jobs\"");
 }
 
 // Bytes at the end that may be the beginning of a character of several, or of a CRLF.

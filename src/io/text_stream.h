@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file taken as text, in blocks of whole lines and in bounded memory. A text that begins with a
-// bracket is taken for a JSON list: its lines may be of any length, and blocks may cut them.
+// bracket, or with {"meta" or {"jobs", is taken for one JSON value: its lines may be of any length,
+// and blocks may cut them.
 #pragma once
 
 #include <cstddef>

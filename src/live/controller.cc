@@ -15,9 +15,11 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 and 7 are read, too: nobody was known by name and nothing had been measured,
-// and in 6 no node had told of its cache; and those of jobs with fewer fields.
-constexpr int kFormat = 8;
+// beside it. Formats 6 to 8 are read, too: what had become of jobs was not kept, in 6 and 7 nobody
+// was known by name and nothing had been measured, and in 6 no node had told of its cache; and
+// those of jobs with fewer fields.
+constexpr int kFormat = 9;
+constexpr int kFormatWithoutHistory = 8;
 constexpr int kFormatWithoutMeasured = 7;
 constexpr int kFormatWithoutTold = 6;
 constexpr int kJobFields{model::kJobFieldCount};
@@ -307,6 +309,9 @@ void Controller::SerializeState(StateStream& state, int format, const std::strin
   if (header.format > kFormatWithoutMeasured) {
     world_.SerializeChanges(state);
     engine_.SerializeMeasured(state);
+  }
+  if (header.format > kFormatWithoutHistory) {
+    world_.SerializeHistory(state);
   }
 }
 

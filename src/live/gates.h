@@ -32,6 +32,11 @@ class Gates {
   void Leave(NodeId node, supervisor::AttemptKey key) { holders_[Index(node)].erase(key); }
   // The node runs nothing, or its agent is about to say what it runs.
   void Clear(NodeId node) { holders_[Index(node)].clear(); }
+  // The attempts that may have processes on the node, and on which GPUs.
+  [[nodiscard]] const std::map<supervisor::AttemptKey, std::uint64_t>& HoldersOf(
+      NodeId node) const {
+    return holders_[Index(node)];
+  }
   // The attempts that may have processes on any of these GPUs, by key.
   [[nodiscard]] std::vector<supervisor::AttemptKey> On(NodeId node, std::uint64_t gpus) const;
 

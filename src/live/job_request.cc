@@ -504,6 +504,23 @@ void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& 
   }
 }
 
+std::string DevicesText(const Slice& slice, const Cluster& cluster) {
+  std::string text;
+  for (int from = 0; from < kMaxGpusPerNode; ++from) {
+    if ((slice.gpus >> from & 1U) == 0) {
+      continue;
+    }
+    int to = from;
+    while (to + 1 < kMaxGpusPerNode && (slice.gpus >> (to + 1) & 1U) != 0) {
+      ++to;
+    }
+    text += (text.empty() ? "" : ",") + std::to_string(from);
+    text += to > from ? "-" + std::to_string(to) : "";
+    from = to;
+  }
+  return cluster.nodes[Index(slice.node)].name + ":" + text;
+}
+
 v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster) {
   v1::NodeGrant grant;
   grant.set_node(cluster.nodes[Index(slice.node)].name);
@@ -560,6 +577,26 @@ void SetInRequest(std::string_view path, const RequestValue& value, v1::JobReque
     fields.SetInt32(at.message, at.field, static_cast<std::int32_t>(std::get<std::int64_t>(value)));
   } else {
     fields.SetInt64(at.message, at.field, std::get<std::int64_t>(value));
+  }
+}
+
+const v1::Changed* ChangedOf(const v1::ClientReply& reply) {
+  const auto of = [](const auto& part) -> const v1::Changed* {
+    return part.has_changed() ? &part.changed() : nullptr;
+  };
+  switch (reply.kind_case()) {
+    case v1::ClientReply::kCancel:
+      return of(reply.cancel());
+    case v1::ClientReply::kHold:
+      return of(reply.hold());
+    case v1::ClientReply::kRequeue:
+      return of(reply.requeue());
+    case v1::ClientReply::kUpdate:
+      return of(reply.update());
+    case v1::ClientReply::kSignal:
+      return of(reply.signal());
+    default:
+      return nullptr;
   }
 }
 

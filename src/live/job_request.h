@@ -34,6 +34,9 @@ namespace trainyard::live {
 [[nodiscard]] inline bool Names(const v1::UpdateRequest& update, std::string_view field) {
   return std::find(update.fields().begin(), update.fields().end(), field) != update.fields().end();
 }
+// What a call has made of a selection; null: the answer is another one.
+[[nodiscard]] const v1::Changed* ChangedOf(const v1::ClientReply& reply);
+
 [[nodiscard]] inline bool HasEnded(v1::JobState state) { return state >= v1::COMPLETED; }
 
 [[nodiscard]] DataSet DataOf(const v1::DataSet& data);
@@ -41,6 +44,8 @@ namespace trainyard::live {
 
 // The GPUs of one node as messages list them, and with the name of the node.
 void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& gpus);
+// "n0:0-1,3"
+[[nodiscard]] std::string DevicesText(const Slice& slice, const Cluster& cluster);
 [[nodiscard]] v1::NodeGrant GrantOf(const Slice& slice, const Cluster& cluster);
 
 // What the request states, submitted then. Errors: what is wrong with the request, whatever the

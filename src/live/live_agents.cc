@@ -4,6 +4,7 @@
 #include <set>
 
 #include "live/live_world.h"
+#include "live/noted.h"
 #include "live/stage_metrics.h"
 #include "supervisor/data/data_store.h"
 
@@ -150,15 +151,30 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
     part->failure = failure;
   }
   if (report.state() == v1::AttemptReport::EXITED) {
+    const bool ran = report.cause() == v1::AttemptReport::CAUSE_UNSPECIFIED &&
+                     (report.finished() || report.exit_code() != 0);
+    if (ran && part->state != PartState::kExited) {
+      NoteBegin(id);
+    }
     return TakeExit(id, *attempt, *part, report);
   }
   if (part->state == PartState::kExited) {
     return;  // an old report behind a newer one
   }
   state_.attempts.NoteRunning(id, *attempt, *part, state_.now);
+  if (attempt->has_run) {
+    NoteBegin(id);
+  }
   state_.gates.Enter(node, key, part->gpus);
   if (attempt->stopping && report.state() != v1::AttemptReport::STOPPING) {
     orders_.Stop(id, {{.attempt = attempt->number, .node = node}});
+  }
+}
+
+// The workers of the job run, or have run.
+void LiveWorld::NoteBegin(JobId job) {
+  if (!state_.jobs[job].ending && notices_.AwaitsBegin(job)) {
+    Add(NotedFact(BeginNote{.job = job}, state_.now));
   }
 }
 

@@ -18,13 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxToken = 256;
 
-v1::CallError ErrorOf(int code, std::string message) {
-  v1::CallError error;
-  error.set_code(code);
-  error.set_message(std::move(message));
-  return error;
-}
-
 // Whose job it is, whatever the request says.
 void SetOwner(const v1::ClientRequest& from, v1::JobRequest& job) {
   job.mutable_launch()->clear_owner();
@@ -39,6 +32,18 @@ void SetOwner(const v1::ClientRequest& from, v1::JobRequest& job) {
 
 }  // namespace
 
+v1::CallError ErrorOf(int code, std::string message) {
+  v1::CallError error;
+  error.set_code(code);
+  error.set_message(std::move(message));
+  return error;
+}
+
+v1::CallError ErrorOf(const Error& of_draft) {
+  const bool is_wrong = of_draft.code == ErrorCode::kInvalidArgument;
+  return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, of_draft.message);
+}
+
 LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses,
                      const profile::ThroughputTable* profiles, Orders& orders, LiveOutput& output)
     : state_(state), statuses_(statuses), profiles_(profiles), orders_(orders), output_(output) {}
@@ -52,28 +57,25 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
     case Kind::kSubmit:
       return TakeSubmit(call, request);
     case Kind::kCancel:
-      return TakeCancel(call, request);
+    case Kind::kHold:
+    case Kind::kRequeue:
+    case Kind::kUpdate:
+    case Kind::kSignal:
+      return TakeChange(call, request);
     case Kind::kResize:
       return TakeResize(call, request);
-    case Kind::kHold:
-      return TakeHold(call, request);
-    case Kind::kRequeue:
-      return TakeRequeue(call, request);
-    case Kind::kUpdate:
-      return TakeUpdate(call, request);
     case Kind::kDrain:
       return TakeDrain(call, request);
     case Kind::kLogs:
       return TakeLogs(call, request);
-    case Kind::kSignal:
-      return TakeSignal(call, request);
     case Kind::kAttach:
       return TakeAttach(call, request);
     case Kind::kJobs:
       return answers_.push_back(
           [this, call, request] { output_.Reply(call, statuses_.AnswerTo(request)); });
     case Kind::kNodes:
-      return answers_.push_back([this, call] { output_.Reply(call, statuses_.AnswerWithNodes()); });
+      return answers_.push_back(
+          [this, call, request] { output_.Reply(call, statuses_.AnswerWithNodes(request)); });
     case Kind::kProfiles:
       return answers_.push_back(
           [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles(profiles_)); });
@@ -113,10 +115,13 @@ std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
            "is "
            "on one number only; expected it without stages";
   }
-  if (state_.options.policy_traits.may.resize && job.profile_row < 0) {
+  // A job that states neither runs on the GPUs that it asks for.
+  const bool elastic = job.iterations || (job.deadline && !job.best_effort);
+  if (state_.options.policy_traits.may.resize && job.profile_row < 0 && elastic) {
     return "policy '" + state_.options.policy + "' needs a job's iterations, and its model '" +
            job.model + "' with batch size " + std::to_string(job.batch_size) +
-           " in the controller's profiles";
+           " in the controller's profiles" +
+           (job.iterations ? "" : "; a job without them has no deadline");
   }
   if (job.profile_row < 0) {
     return {};
@@ -154,15 +159,17 @@ std::string LiveCalls::WhyNotContained(const v1::JobRequest& job) const {
 // The job as the engine gets it, or why it cannot be taken.
 std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job) const {
   Result<model::JobDraft> draft = DraftOf(job, state_.now, state_.cluster);
-  if (!draft.ok()) {
-    const bool is_wrong = draft.error().code == ErrorCode::kInvalidArgument;
-    return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, draft.error().message);
-  }
+  return draft.ok() ? JudgedDraft(std::move(draft).value(), job)
+                    : std::variant<JobSpec, v1::CallError>(ErrorOf(draft.error()));
+}
+
+std::variant<JobSpec, v1::CallError> LiveCalls::JudgedDraft(model::JobDraft draft,
+                                                            const v1::JobRequest& job) const {
   if (const int all = state_.cluster.total_gpus(); job.gpus() > all) {
     return ErrorOf(kFailedPrecondition, "it asks for " + GpusText(job.gpus()) +
                                             "; the cluster has " + std::to_string(all));
   }
-  if (const std::optional<DataSet>& data = draft.value().traits.data_set; data) {
+  if (const std::optional<DataSet>& data = draft.traits.data_set; data) {
     if (const DataSet* const known = state_.jobs.DataNamed(data->name);
         known != nullptr && *known != *data) {
       return ErrorOf(kFailedPrecondition, "data set '" + data->name + "' has " +
@@ -178,7 +185,7 @@ std::variant<JobSpec, v1::CallError> LiveCalls::Judged(const v1::JobRequest& job
   if (std::string why = WhyNotAwaited(job, state_.jobs.size()); !why.empty()) {
     return ErrorOf(kFailedPrecondition, std::move(why));
   }
-  JobSpec spec = std::move(draft).value().Take();
+  JobSpec spec = std::move(draft).Take();
   if (spec.iterations && profiles_ != nullptr) {
     spec.profile_row = profiles_->Find(spec.model, spec.batch_size);
   } else if (!spec.iterations && !spec.duration) {
@@ -235,16 +242,24 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::ClientRequest& from) {
     return Refuse(call, refusal->code(), refusal->message());
   }
   JobSpec& spec = std::get<JobSpec>(judged);
-  if (state_.jobs.live() + model::CountOf(spec) > state_.options.max_live_jobs) {
-    return Refuse(call, kResourceExhausted,
-                  "there are " + std::to_string(state_.jobs.live()) +
-                      " jobs already, as many as the controller takes");
-  }
   const std::size_t count = model::CountOf(spec);
+  if (const std::size_t most = state_.options.max_live_jobs; state_.jobs.live() + count > most) {
+    return Refuse(call, kResourceExhausted,
+                  state_.jobs.live() >= most ? "there are " + std::to_string(state_.jobs.live()) +
+                                                   " jobs already, as many as the controller takes"
+                                             : "it has " + std::to_string(count) + " tasks, and " +
+                                                   std::to_string(state_.jobs.live()) +
+                                                   " jobs have not ended; the controller takes " +
+                                                   std::to_string(most) + " in all");
+  }
   const bool held = job.launch().hold();
   AddSubmit(id, std::move(job), std::move(spec));
-  for (std::size_t i = 0; held && i < count; ++i) {
-    AddHold(from, JobAt(Index(id) + i), true);
+  if (held) {
+    std::vector<JobId> jobs;
+    for (std::size_t i = 0; i < count; ++i) {
+      jobs.push_back(JobAt(Index(id) + i));
+    }
+    AddHold(from, jobs, true);
   }
   AnswerSubmit(call, id, request.wait_for_verdict());
 }
@@ -270,6 +285,9 @@ bool LiveCalls::IsClockError(double apart_s) const {
 std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) const {
   v1::JobRequest before;  // as submitted, though it may have been resized
   CHECK(before.ParseFromString(state_.jobs[id].spec->launch));
+  if (const std::string submitted = before.submitted_as(); !submitted.empty()) {
+    CHECK(before.ParseFromString(submitted));  // it has been updated since
+  }
   v1::JobRequest now = request;
   now.mutable_launch()->set_client_token(before.launch().client_token());
   now.mutable_launch()->clear_owner();
@@ -326,25 +344,13 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
   switch (kind) {
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(NumberOf(id));
-      *reply.mutable_submit()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_submit()->mutable_status() = statuses_.BriefStatusOf(id);
       for (std::string& sentence : IgnoredOf(*state_.jobs[id].request, state_, profiles_)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
       }
       break;
-    case v1::ClientRequest::kCancel:
-      *reply.mutable_cancel()->mutable_status() = statuses_.StatusOf(id);
-      break;
-    case v1::ClientRequest::kHold:
-      *reply.mutable_hold()->mutable_status() = statuses_.StatusOf(id);
-      break;
-    case v1::ClientRequest::kRequeue:
-      *reply.mutable_requeue()->mutable_status() = statuses_.StatusOf(id);
-      break;
-    case v1::ClientRequest::kSignal:
-      *reply.mutable_signal()->mutable_status() = statuses_.StatusOf(id);
-      break;
     default:
-      *reply.mutable_resize()->mutable_status() = statuses_.StatusOf(id);
+      *reply.mutable_resize()->mutable_status() = statuses_.BriefStatusOf(id);
       break;
   }
   output_.Reply(call, std::move(reply));
@@ -361,12 +367,7 @@ std::optional<JobId> LiveCalls::Find(std::uint64_t call, const v1::ClientRequest
   const JobId job = JobAt(number - 1);
   if (!MayTouch(from, *state_.jobs[job].request, touch)) {
     Refuse(call, kPermissionDenied,
-           CallerText(from) + " may not " +
-               (touch == Touch::kRead    ? "read the logs of"
-                : touch == Touch::kEnter ? "attach to"
-                                         : "change") +
-               " job " + state_.jobs.TextOf(job) + ", which is another user's; expected its owner" +
-               (touch == Touch::kChange ? ", an operator or an admin" : " or an admin"));
+           base::ReplaceAll(NotYours(from, touch).text, "{}", state_.jobs.TextOf(job)));
     return std::nullopt;
   }
   return job;
@@ -387,16 +388,6 @@ void LiveCalls::NoteChange(const v1::ClientRequest& from, std::string_view what,
   if (from.has_caller()) {
     note.text = std::string(what) + " by " + ChangerText(from) + note.text;
     add_(note.ToEvent(state_.now));
-  }
-}
-
-void LiveCalls::TakeCancel(std::uint64_t call, const v1::ClientRequest& from) {
-  const v1::CancelRequest& request = from.cancel();
-  if (const std::optional<JobId> job = FindLive(call, from, request.job(), "cancelled")) {
-    NoteChange(from, "cancelled", {.job = *job});
-    add_({.kind = model::EventKind::kCancel, .at = state_.now, .job = *job});
-    answers_.push_back(
-        [this, call, job] { AnswerWithJob(call, *job, v1::ClientRequest::kCancel); });
   }
 }
 
@@ -439,30 +430,65 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
                   "the reason has " + std::to_string(request.reason().size()) +
                       " bytes; expected at most " + std::to_string(kMostReason));
   }
-  const std::optional<NodeId> id = state_.leases.Named(request.node());
-  if (!id) {
-    return Refuse(call, kNotFound, "there is no node '" + request.node() + "'");
+  std::vector<std::string> names(request.nodes().begin(), request.nodes().end());
+  if (!request.node().empty() || names.empty()) {
+    names.insert(names.begin(), request.node());
   }
-  const LiveNode& node = state_.leases[*id];
-  // Undraining a node forgets its failures, also where the node was not drained.
-  if (request.drain() != node.drained || (!request.drain() && state_.failures.HasRecord(*id))) {
-    const model::EventKind kind =
-        request.drain() ? model::EventKind::kNodeDrained : model::EventKind::kNodeUndrained;
-    NoteChange(from, request.drain() ? "drained" : "undrained",
-               {.of_node = true,
-                .node = *id,
-                .text = " at " + base::UtcText(state_.options.UnixSeconds(state_.now)) +
-                        (request.reason().empty() ? "" : ": " + request.reason())});
-    add_({.kind = kind, .at = state_.now, .node = *id});
-    if (!request.drain() && node.connection && !node.available) {
-      add_({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = *id});
+  std::vector<NodeId> nodes;
+  std::vector<v1::LeftOut> left;
+  for (const std::string& name : names) {
+    if (const std::optional<NodeId> id = state_.leases.Named(name)) {
+      nodes.push_back(*id);
+      continue;
     }
+    left.emplace_back().set_code(kNotFound);
+    left.back().set_why("there is no node '" + name + "'");
   }
-  answers_.push_back([this, call, id] {
+  if (nodes.empty()) {
+    return Refuse(call, left.front().code(), left.front().why());
+  }
+  AddDrains(from, nodes);
+  answers_.push_back([this, call, nodes, left] {
     v1::ClientReply reply;
-    *reply.mutable_drain()->mutable_status() = std::move(statuses_.OfNodes()[Index(*id)]);
+    v1::DrainReply& drain = *reply.mutable_drain();
+    const std::vector<v1::NodeStatus> all = statuses_.OfNodes();
+    for (const NodeId node : nodes) {
+      *drain.add_nodes() = all[Index(node)];
+    }
+    *drain.mutable_status() = drain.nodes(0);
+    drain.mutable_left_out()->Assign(left.begin(), left.end());
     output_.Reply(call, std::move(reply));
   });
+}
+
+// Undraining a node forgets its failures, also where the node was not drained.
+void LiveCalls::AddDrains(const v1::ClientRequest& from, std::vector<NodeId> nodes) {
+  const v1::DrainRequest& request = from.drain();
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  std::erase_if(nodes, [&](NodeId id) {
+    return request.drain() == state_.leases[id].drained &&
+           (request.drain() || !state_.failures.HasRecord(id));
+  });
+  if (nodes.empty()) {
+    return;
+  }
+  NoteChange(from, request.drain() ? "drained" : "undrained",
+             {.of_node = true,
+              .node = nodes.front(),
+              .text = " at " + base::UtcText(state_.options.UnixSeconds(state_.now)) +
+                      (request.reason().empty() ? "" : ": " + request.reason()),
+              .other_nodes = {nodes.begin() + 1, nodes.end()}});
+  for (const NodeId id : nodes) {
+    const LiveNode& node = state_.leases[id];
+    add_({.kind =
+              request.drain() ? model::EventKind::kNodeDrained : model::EventKind::kNodeUndrained,
+          .at = state_.now,
+          .node = id});
+    if (!request.drain() && node.connection && !node.available) {
+      add_({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = id});
+    }
+  }
 }
 
 // "it is waiting (as many GPUs are not free)"

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "live/access/access.h"
+#include "live/calls/selection.h"
 #include "live/job_request.h"
 #include "live/live_state.h"
 #include "live/live_statuses.h"
@@ -22,6 +25,10 @@
 #include "trainyard/live.pb.h"
 
 namespace trainyard::live {
+
+// The error of an answer.
+[[nodiscard]] v1::CallError ErrorOf(int code, std::string message);
+[[nodiscard]] v1::CallError ErrorOf(const Error& of_draft);
 
 class LiveCalls {
  public:
@@ -34,9 +41,10 @@ class LiveCalls {
   void SetFacts(AddFact add) { add_ = std::move(add); }
 
   // A new batch begins: clients may ask for the jobs of earlier ones.
-  void Begin() { known_jobs_ = state_.jobs.size(); }
-  // Those of earlier batches.
-  [[nodiscard]] std::size_t known_jobs() const { return known_jobs_; }
+  void Begin() {
+    known_jobs_ = state_.jobs.size();
+    held_anew_.clear();
+  }
   void Take(std::uint64_t call, const v1::ClientRequest& request);
   // The client waits no longer.
   void Drop(std::uint64_t call);
@@ -56,19 +64,30 @@ class LiveCalls {
   void DropAnswers() { answers_.clear(); }
 
  private:
+  // What a job would be after an update.
+  struct Update {
+    JobId job{};
+    std::shared_ptr<const JobSpec> spec;
+  };
+
   void TakeSubmit(std::uint64_t call, const v1::ClientRequest& from);
-  void TakeCancel(std::uint64_t call, const v1::ClientRequest& from);
   void TakeResize(std::uint64_t call, const v1::ClientRequest& from);
   void TakeDrain(std::uint64_t call, const v1::ClientRequest& from);
   void TakeLogs(std::uint64_t call, const v1::ClientRequest& from);
-  void TakeSignal(std::uint64_t call, const v1::ClientRequest& from);
   void TakeAttach(std::uint64_t call, const v1::ClientRequest& from);
-  void TakeHold(std::uint64_t call, const v1::ClientRequest& from);
-  void TakeRequeue(std::uint64_t call, const v1::ClientRequest& from);
-  void TakeUpdate(std::uint64_t call, const v1::ClientRequest& from);
+  // Calls that change what becomes of jobs (calls/job_changes.cc): all their jobs at one time.
+  void TakeChange(std::uint64_t call, const v1::ClientRequest& from);
+  [[nodiscard]] std::variant<Update, Refusal> UpdateOf(const v1::UpdateRequest& request, JobId job,
+                                                       bool with_array) const;
+  void AddUpdates(const v1::ClientRequest& from, const std::vector<Update>& updates);
+  void AddChange(const v1::ClientRequest& from, const std::vector<JobId>& jobs);
+  void AddHold(const v1::ClientRequest& from, const std::vector<JobId>& jobs, bool hold);
+  void AddDrains(const v1::ClientRequest& from, std::vector<NodeId> nodes);
   void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);
   [[nodiscard]] std::variant<JobSpec, v1::CallError> Judged(const v1::JobRequest& job) const;
+  [[nodiscard]] std::variant<JobSpec, v1::CallError> JudgedDraft(model::JobDraft draft,
+                                                                 const v1::JobRequest& job) const;
   [[nodiscard]] std::string WhyNotTaken(const JobSpec& job) const;
   [[nodiscard]] std::string StateAndReasonOf(JobId job) const;
   [[nodiscard]] std::string WhyNotContained(const v1::JobRequest& job) const;
@@ -76,7 +95,6 @@ class LiveCalls {
   // such as its owner may see; empty: it can.
   [[nodiscard]] std::string WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const;
   [[nodiscard]] bool WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const;
-  void AddHold(const v1::ClientRequest& from, JobId job, bool hold);
   void UpdateTasks(JobId first, const v1::UpdateRequest& request, const JobSpec& as);
   void AddSubmit(JobId id, v1::JobRequest job, JobSpec spec);
   // The job, if it is there and the caller may do that to it; else the call is refused.
@@ -96,7 +114,6 @@ class LiveCalls {
                                               std::uint64_t number, std::string_view to);
   // Who makes a change, for the journal; the note's text comes behind that.
   void NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note);
-  [[nodiscard]] bool MayCountAnew(std::uint64_t call, JobId job, const v1::JobRequest& wanted);
   [[nodiscard]] bool IsClockError(double apart_s) const;
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
 
@@ -108,6 +125,7 @@ class LiveCalls {
   AddFact add_;
 
   std::size_t known_jobs_ = 0;  // those of earlier batches
+  std::set<JobId> held_anew_;   // or released, in this batch
   Answers answers_;
   std::map<JobId, std::vector<std::uint64_t>> verdict_calls_;
   struct PassedOn {

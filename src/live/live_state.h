@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "live/access/changes.h"
+#include "live/access/history.h"
 #include "live/attempts.h"
 #include "live/failures/failure_book.h"
 #include "live/gates.h"
@@ -44,6 +45,7 @@ struct LiveState {
   FailureBook failures;
   LiveMetrics metrics;
   Changes changes;
+  History history;
   // Of snapshots before format 8: stage times of models, which are measured anew.
   std::map<std::pair<std::string, int>, std::vector<double>> former_stages;
 

@@ -49,7 +49,8 @@ LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
       judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
-      meter_(state_, engine_) {
+      meter_(state_, engine_),
+      overruns_(state_, engine_) {
   calls_.SetFacts([this](model::Event event) { Add(std::move(event)); });
 }
 
@@ -61,7 +62,9 @@ void LiveWorld::OnCall(std::uint64_t call, v1::ClientRequest request) {
   inbox_.push_back({.kind = Input::Kind::kCall, .number = call, .request = std::move(request)});
 }
 
-void LiveWorld::OnCallGone(std::uint64_t call) { calls_.Drop(call); }
+void LiveWorld::OnCallGone(std::uint64_t call) {
+  inbox_.push_back({.kind = Input::Kind::kCallGone, .number = call});  // behind the call itself
+}
 
 void LiveWorld::OnAgent(std::uint64_t connection, v1::AgentMessage message) {
   inbox_.push_back(
@@ -99,6 +102,9 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   for (const JobId job : state_.metrics.Due(state_.now)) {
     TellMetrics(job);
   }
+  for (model::Event& fact : overruns_.TakeFacts()) {
+    Add(std::move(fact));
+  }
   for (model::Event& fact : meter_.TakeFacts()) {
     fact.at = state_.now;
     Add(std::move(fact));
@@ -129,6 +135,8 @@ void LiveWorld::Take(Input& input) {
   switch (input.kind) {
     case Input::Kind::kCall:
       return calls_.Take(input.number, input.request);
+    case Input::Kind::kCallGone:
+      return calls_.Drop(input.number);
     case Input::Kind::kAgent:
       return TakeAgent(input.number, input.message);
     case Input::Kind::kAgentGone:
@@ -147,7 +155,7 @@ model::Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
 std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.leases.next_end(), state_.metrics.next_timer());
-  next = base::Earlier(next, judge_.next_timer());
+  next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
   return state_.gates.queued().empty()
              ? next
              : base::Earlier(next, state_.failures.starts_from(state_.now));
@@ -173,8 +181,13 @@ void LiveWorld::Add(model::Event event) {
 }
 
 void LiveWorld::Note(const model::Event& event) {
+  if (!event.others.empty()) {
+    return model::ForEachJob(event, [this](const model::Event& one) { Note(one); });
+  }
   fresh_ = false;
   notices_.Note(event);
+  state_.history.Note(event, state_.jobs, state_.cluster);
+  state_.changes.Note(event);
   if (SpeaksOfNode(event.kind)) {
     state_.leases.Note(event);
   } else if (SpeaksOfJob(event.kind)) {
@@ -188,6 +201,7 @@ void LiveWorld::Note(const model::Event& event) {
     case model::EventKind::kFailed:
     case model::EventKind::kCancel:
       state_.metrics.Drop(event.job);
+      state_.changes.Drop(event.job);
       meter_.Drop(event.job);
       return calls_.AnswerVerdict(event.job);  // there will be no other
     case model::EventKind::kReported:
@@ -195,8 +209,7 @@ void LiveWorld::Note(const model::Event& event) {
     case model::EventKind::kNodeDown:
       return Fence(event.node);
     case model::EventKind::kNoted:
-      state_.jobs.Note(event);
-      return state_.changes.Note(event);
+      return state_.jobs.Note(event);
     default:
       return;
   }
@@ -220,17 +233,13 @@ void LiveWorld::TellMetrics(JobId job) {
 }
 
 void LiveWorld::SortFacts() {
-  // A job that is submitted held is there before it is held.
-  const auto place = [known = calls_.known_jobs()](const model::Event& event) {
-    const bool is_new = event.kind == model::EventKind::kHeld && Index(event.job) >= known;
-    return model::TakingOrder(is_new ? model::EventKind::kSubmit : event.kind);
+  const auto place = [](const model::Event& event) {
+    const bool by_job = !model::MayBeOfSeveral(event.kind);
+    return std::pair(model::TakingOrder(event.kind), by_job ? event.job : JobId{});
   };
-  std::stable_sort(batch_.events.begin(), batch_.events.end(),
-                   [&place](const model::Event& a, const model::Event& b) {
-                     const int x = place(a);
-                     const int y = place(b);
-                     return x != y ? x < y : a.job < b.job;
-                   });
+  std::stable_sort(
+      batch_.events.begin(), batch_.events.end(),
+      [&place](const model::Event& a, const model::Event& b) { return place(a) < place(b); });
 }
 
 // Adds what follows from the facts, as facts, in the order in which a replay will see them.
@@ -253,6 +262,7 @@ void LiveWorld::Conclude() {
 
 void LiveWorld::Note(const model::Action& action) {
   notices_.Note(action);
+  state_.history.Note(action, state_.now, state_.cluster);
   switch (action.kind) {
     case model::ActionKind::kAdmit:
       return calls_.AnswerVerdict(action.job);
@@ -290,6 +300,7 @@ void LiveWorld::Note(const model::Action& action) {
 // The job has ended. The engine may have found the end itself.
 void LiveWorld::End(JobId job) {
   state_.failures.Forget(job);
+  state_.changes.Drop(job);
   if (!state_.jobs[job].ending) {
     state_.jobs.End(job, state_.now);
     state_.metrics.Drop(job);
@@ -439,7 +450,7 @@ void LiveWorld::Stall(const std::string& why) {
                         "); it takes nothing and starts nothing until it can");
       continue;
     }
-    if (input.kind == Input::Kind::kCall) {
+    if (input.kind == Input::Kind::kCall || input.kind == Input::Kind::kCallGone) {
       Take(input);
       continue;
     }
@@ -500,7 +511,8 @@ Status LiveWorld::Restore(const model::Batch& batch) {
     if (is_missing(event.node) ||
         std::any_of(event.barred.begin(), event.barred.end(), is_missing) ||
         (submit && Index(event.job) != state_.jobs.size()) ||
-        (!submit && SpeaksOfJob(event.kind) && !state_.jobs.has(event.job))) {
+        (!submit && SpeaksOfJob(event.kind) && !state_.jobs.has(event.job)) ||
+        (!event.others.empty() && !state_.jobs.has(event.others.back()))) {
       return BadInput("the journal speaks of job " + std::to_string(NumberOf(event.job)) +
                       " and node " + std::to_string(Index(event.node)) +
                       ", which are not there; expected the cluster and journal of this controller");

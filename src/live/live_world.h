@@ -31,6 +31,7 @@
 #include "live/live_state.h"
 #include "live/live_statuses.h"
 #include "live/measured/meter.h"
+#include "live/measured/overruns.h"
 #include "live/notices/notices.h"
 #include "live/orders.h"
 #include "model/rules.h"
@@ -90,6 +91,11 @@ class LiveWorld final : public engine::World {
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
   void Serialize(StateStream& state);
   void SerializeChanges(StateStream& state) { state(state_.changes); }
+  // What snapshots have since format 9.
+  void SerializeHistory(StateStream& state) {
+    state(state_.history, notices_);
+    state_.changes.SerializeHolders(state);
+  }
   // What snapshots before format 8 have besides.
   void SerializeFormer(StateStream& state) { state(state_.former_stages); }
   // Whether what SerializeJob writes stays as it is for ever.
@@ -112,7 +118,7 @@ class LiveWorld final : public engine::World {
 
  private:
   struct Input {
-    enum class Kind : std::uint8_t { kCall, kAgent, kAgentGone, kNoMoreSubmits } kind{};
+    enum class Kind : std::uint8_t { kCall, kCallGone, kAgent, kAgentGone, kNoMoreSubmits } kind{};
     std::uint64_t number = 0;
     v1::ClientRequest request;
     v1::AgentMessage message;
@@ -133,6 +139,7 @@ class LiveWorld final : public engine::World {
   void Reconcile(NodeId node, const v1::Hello& hello);
   void TakeMissing(JobId job, LiveAttempt& attempt, Part& part);
   void TakeReport(NodeId node, const v1::AttemptReport& report);
+  void NoteBegin(JobId job);
   void TakeStray(NodeId node, const v1::AttemptReport& report);
   static void TakeFetch(Part& part, const v1::AttemptReport& report);
   void TakeData(NodeId node, const v1::DataReport& data);
@@ -171,6 +178,7 @@ class LiveWorld final : public engine::World {
   LiveCalls calls_;
   FailureJudge judge_;
   Meter meter_;
+  Overruns overruns_;
 
   std::deque<Input> inbox_;
   model::Batch batch_;

@@ -404,6 +404,22 @@ TEST_F(LiveWorldTest, StagesDoNotGoWithPoliciesThatChooseTheNumberOfGpus) {
   EXPECT_EQ(ErrorOf(request), "");
 }
 
+TEST_F(LiveWorldTest, WithoutIterationsAndDeadlineAJobKeepsTheGpusThatItAsksFor) {
+  policy_traits_.may.resize = true;
+  Open();
+  v1::ClientRequest request = Submission(1);
+  EXPECT_EQ(ErrorOf(request), "");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_deadline_s(3600);
+  EXPECT_TRUE(ErrorOf(request).starts_with("policy 'fifo' needs a job's iterations"))
+      << ErrorOf(request);
+  request.mutable_submit()->mutable_job()->set_best_effort(true);
+  EXPECT_EQ(ErrorOf(request), "");
+  request = Submission(1);
+  request.mutable_submit()->mutable_job()->set_iterations(100);
+  EXPECT_TRUE(ErrorOf(request).starts_with("policy 'fifo' needs a job's iterations"));
+}
+
 TEST_F(LiveWorldTest, ADeadlineIsPromisedOnlyByAPolicyThatJudges) {
   v1::ClientRequest request = Submission(1);
   request.mutable_submit()->mutable_job()->set_deadline_s(3600);
@@ -560,11 +576,14 @@ TEST_F(WhyItWaitsTest, BehindABlockedHead) {
   Submit(1);
   Submit(2);
   EXPECT_EQ(ReasonOf(1), "");
-  EXPECT_EQ(ReasonOf(2), "not enough free GPUs");
-  EXPECT_EQ(ReasonOf(3), "behind job 2, which asks for 4 GPUs: not enough free GPUs");
-  EXPECT_EQ(ReasonOf(4), "behind job 2, which asks for 4 GPUs: not enough free GPUs");
+  const std::string behind =
+      "behind job 2, which asks for 4 GPUs: not enough free GPUs: 1 of 4 free, it asks for 4";
+  EXPECT_EQ(ReasonOf(2),
+            "not enough free GPUs: 1 of 4 free, it asks for 4; it is the next in line");
+  EXPECT_EQ(ReasonOf(3), behind);
+  EXPECT_EQ(ReasonOf(4), behind);
   Open();  // and after a restart
-  EXPECT_EQ(ReasonOf(3), "behind job 2, which asks for 4 GPUs: not enough free GPUs");
+  EXPECT_EQ(ReasonOf(3), behind);
 }
 
 TEST_F(WhyItWaitsTest, NodesThatAreAwayAreNamed) {
@@ -573,10 +592,13 @@ TEST_F(WhyItWaitsTest, NodesThatAreAwayAreNamed) {
   drain.mutable_drain()->set_drain(true);
   Call(drain);
   Submit(4);
-  EXPECT_EQ(ReasonOf(1), "not enough free GPUs; drained: a");
+  EXPECT_EQ(ReasonOf(1),
+            "not enough free GPUs: 2 of 2 free, it asks for 4; it is the next in line; drained: a");
   controller_->world().OnAgentGone(11);
   Step(seconds(75));
-  EXPECT_EQ(ReasonOf(1), "not enough free GPUs; drained: a; down: b");
+  EXPECT_EQ(ReasonOf(1),
+            "not enough free GPUs: 0 of 0 free, it asks for 4; it is the next in line; drained: a; "
+            "down: b");
 }
 
 TEST_F(WhyItWaitsTest, BehindAHeadThatAvoidsNodes) {
@@ -595,7 +617,8 @@ TEST_F(WhyItWaitsTest, OneGpuIsOne) {
   Submit(4);
   Submit(1);
   Submit(2);
-  EXPECT_EQ(ReasonOf(3), "behind job 2, which asks for 1 GPU: not enough free GPUs");
+  EXPECT_EQ(ReasonOf(3),
+            "behind job 2, which asks for 1 GPU: not enough free GPUs: 0 of 4 free, it asks for 1");
 }
 
 TEST_F(LiveWorldTest, QuestionsNeedNoJournal) {
@@ -768,7 +791,8 @@ TEST_F(NodeFaultTest, ANodeThatCannotEndAnAttemptGetsNoFurtherJobs) {
   Submit(2);
   Submit(2);
   EXPECT_EQ(WhereIs(2), "b");
-  EXPECT_EQ(StatusOf(3).reason(), "not enough free GPUs; drained: a");
+  EXPECT_EQ(StatusOf(3).reason(),
+            "not enough free GPUs: 0 of 2 free, it asks for 1; it is the next in line; drained: a");
   // A fault of all nodes does not clear the cluster.
   v1::AttemptReport other = Report(2, 1, v1::AttemptReport::STOPPING);
   other.set_unended(stuck.unended());
@@ -1207,7 +1231,7 @@ TEST_F(LiveWorldTest, ACancelledJobIsStoppedAndStaysSo) {
   request.mutable_cancel()->set_job(1);
   EXPECT_EQ(Call(request).cancel().status().state(), v1::CANCELLED);
   EXPECT_EQ(KindsHeard(10), "stop ");
-  EXPECT_EQ(ErrorOf(request), "job 1 has ended and cannot be cancelled");
+  EXPECT_EQ(ErrorOf(request), "") << "the same call once more";
   EXPECT_FALSE(StatusOf(1).has_exit_code());  // nobody knows yet
   Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
   EXPECT_EQ(StateOf(1), v1::CANCELLED);
@@ -1664,6 +1688,14 @@ TEST_F(SharedGpusTest, WhoInterleavesLearnsItsPlaceAndWhatIsMeasuredCorrectsTheM
   Open();  // from the journal
   EXPECT_EQ(controller_->digest(), digest);
   submit({0.1, 0.3, 0.1});
+  EXPECT_EQ(*stages(3), corrected);
+  v1::ClientRequest update;
+  update.mutable_update()->set_job(4);
+  update.mutable_update()->add_fields("priority");
+  update.mutable_update()->mutable_values()->mutable_launch()->set_priority(3);
+  EXPECT_EQ(ErrorOf(update), "");
+  EXPECT_EQ(*stages(3), corrected) << "an update takes back nothing that has been measured";
+  Open();
   EXPECT_EQ(*stages(3), corrected);
 }
 

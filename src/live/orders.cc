@@ -7,6 +7,7 @@
 
 #include "live/job_request.h"
 #include "live/stage_metrics.h"
+#include "live/starts/slurm_variables.h"
 
 namespace trainyard::live {
 namespace {
@@ -64,6 +65,45 @@ void Orders::Fetch(JobId id, const LiveAttempt& attempt, NodeId node) {
   Send(node, std::move(message));
 }
 
+// The variables of Slurm of a batch script.
+void Orders::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std::size_t index,
+                               v1::StartAttempt& start) const {
+  constexpr std::int64_t kMilli = 1000;
+  const LiveJob& job = state_.jobs[id];
+  SlurmJob slurm{.number = NumberOf(id),
+                 .attempt = attempt.number,
+                 .name = start.job_name(),
+                 .user = job.request->user(),
+                 .queue = job.request->queue(),
+                 .cluster = state_.cluster.name,
+                 .address = start.master_address(),
+                 .states_tasks = job.request->launch().batch().states_tasks(),
+                 .places = {}};
+  if (job.array) {
+    slurm.task = SlurmTask{.array = NumberOf(*job.array),
+                           .index = job.array_index,
+                           .indices = model::PartOf<JobTraits>(*job.spec).array};
+  }
+  for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
+    const Part& part = attempt.parts[i];
+    const v1::NodeShare share = ShareOf(part);
+    google::protobuf::RepeatedField<std::int32_t> gpus;
+    AddGpus(part.gpus, gpus);
+    const auto cpus = static_cast<int>(share.milli_cpus() / kMilli);
+    slurm.places.push_back(
+        {.node = state_.cluster.nodes[Index(part.node)].name,
+         .workers = start.node_workers(static_cast<int>(i)),
+         .gpus = {gpus.begin(), gpus.end()},
+         .cpus = share.milli_cpus() > 0 ? std::max(1, cpus) : state_.leases[part.node].hello.cpus(),
+         .memory_mib = share.memory_mib()});
+  }
+  for (const auto& [name, value] : SlurmVariables(slurm, index)) {
+    v1::EnvironmentVariable& variable = *start.mutable_launch()->add_environment();
+    variable.set_name(name);
+    variable.set_value(value);
+  }
+}
+
 void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   const LiveJob& job = state_.jobs[id];
   const double scale = state_.options.time_scale;
@@ -117,6 +157,9 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
     turns.set_iteration_s(interleaving->seconds / scale);
   }
   start.set_user(start.launch().owner().user());
+  if (job.request->launch().has_batch()) {
+    AddSlurmVariables(id, attempt, index, start);
+  }
   if (state_.options.credential && job.request->launch().workers() != v1::LaunchSpec::EMULATED) {
     start.set_credential(
         state_.options.credential(start, state_.cluster.nodes[Index(part.node)].name));

@@ -41,6 +41,8 @@ class Orders {
  private:
   [[nodiscard]] int MasterPort(JobId job, std::uint32_t attempt) const;
   [[nodiscard]] std::int64_t NextOrder();
+  void AddSlurmVariables(JobId job, const LiveAttempt& attempt, std::size_t part,
+                         v1::StartAttempt& start) const;
   void Say(std::uint64_t connection, v1::ControllerMessage message);
 
   const LiveState& state_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -60,8 +61,8 @@ Error BadArray(std::string_view text) {
                          ", and how many may run at a time: " + "0-999%50, 1,3,7, 0-20:4");
 }
 
-// "3", "3-7", "3-7:2"
-bool AddIndices(std::string_view text, std::vector<std::int64_t>& indices) {
+// "3", "3-7", "3-7:2": its indices, which rise; none: it is no range, or of more than kMostTasks.
+std::vector<std::int64_t> IndicesOf(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::size_t dash = text.find('-');
   const bool has_step = colon != std::string_view::npos;
@@ -72,16 +73,15 @@ bool AddIndices(std::string_view text, std::vector<std::int64_t>& indices) {
   const auto step =
       has_step ? WholeNumber<std::int64_t>(text.substr(colon + 1)) : std::optional(1L);
   if (!first || !last || !step || (has_step && !is_range) || *first < 0 || *last < *first ||
-      *last > kMostTaskIndex || *step < 1) {
-    return false;
+      *last > kMostTaskIndex || *step < 1 ||
+      (*last - *first) / *step >= static_cast<std::int64_t>(kMostTasks)) {
+    return {};
   }
-  for (std::int64_t index = *first; index <= *last; index += *step) {
-    if (indices.size() > kMostTasks) {
-      return false;
-    }
+  std::vector<std::int64_t> indices;
+  for (std::int64_t index = *first; index <= *last; index += std::min(*step, kMostTaskIndex + 1)) {
     indices.push_back(index);
   }
-  return true;
+  return indices;
 }
 
 }  // namespace
@@ -141,13 +141,34 @@ Result<ArrayTasks> ParseArray(std::string_view text) {
     tasks.at_once = *at_once;
   }
   for (const std::string_view part : base::Split(text.substr(0, percent), ",")) {
-    if (!AddIndices(part, tasks.indices)) {
+    const std::vector<std::int64_t> indices = IndicesOf(part);
+    std::vector<std::int64_t> all;  // each once, however often it is named
+    std::set_union(tasks.indices.begin(), tasks.indices.end(), indices.begin(), indices.end(),
+                   std::back_inserter(all));
+    if (indices.empty() || all.size() > kMostTasks) {
       return BadArray(text);
     }
+    tasks.indices = std::move(all);
   }
-  std::sort(tasks.indices.begin(), tasks.indices.end());
-  tasks.indices.erase(std::unique(tasks.indices.begin(), tasks.indices.end()), tasks.indices.end());
-  return tasks.indices.size() <= kMostTasks ? Result<ArrayTasks>(std::move(tasks)) : BadArray(text);
+  return tasks;
+}
+
+std::string RangesText(const std::vector<std::int64_t>& indices) {
+  constexpr std::size_t kLongest = 40;
+  std::string text;
+  for (std::size_t i = 0; i < indices.size();) {
+    std::size_t last = i;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) {
+      ++last;
+    }
+    if (text.size() > kLongest) {
+      return text + ",... " + std::to_string(indices.size()) + " in all";
+    }
+    text += (text.empty() ? "" : ",") + std::to_string(indices[i]);
+    text += last == i ? "" : "-" + std::to_string(indices[last]);
+    i = last + 1;
+  }
+  return text;
 }
 
 std::size_t CountOf(const JobSpec& spec) {

@@ -48,6 +48,8 @@ struct ArrayTasks {
 inline constexpr std::size_t kMostTasks = 10'000;
 inline constexpr std::int64_t kMostTaskIndex = 4'000'000;
 [[nodiscard]] Result<ArrayTasks> ParseArray(std::string_view text);
+// "3-7,9,12-199" of ascending indices. Long lists are cut and end with their number.
+[[nodiscard]] std::string RangesText(const std::vector<std::int64_t>& indices);
 
 // How many jobs the specification stands for.
 [[nodiscard]] std::size_t CountOf(const JobSpec& spec);

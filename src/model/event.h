@@ -38,11 +38,18 @@ enum class EventKind : std::uint8_t {
   kRequeued,       // its user makes a job give its GPUs back and wait again
   kSubmitArray,    // a job for each task of an array: `job` is the first, the others follow it
   kUpdated,        // another specification, on as many GPUs
+  kOverrun,        // a running job has run longer than what is known of its work takes
 };
-inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
+inline constexpr EventKind kLastEventKind = EventKind::kOverrun;
+
+// Whether the fact may be one about several jobs, Event::others.
+[[nodiscard]] constexpr bool MayBeOfSeveral(EventKind kind) {
+  return kind == EventKind::kCancel || kind == EventKind::kHeld || kind == EventKind::kRequeued;
+}
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
-// of whether a node may be used, they stay as they have come.
+// of whether a node may be used, they stay as they have come; so do those that may be of several
+// jobs.
 [[nodiscard]] constexpr int TakingOrder(EventKind kind) {
   switch (kind) {
     case EventKind::kNoted:
@@ -59,6 +66,7 @@ inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
       return 4;
     case EventKind::kReported:
     case EventKind::kMeasured:
+    case EventKind::kOverrun:
       return 5;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
@@ -66,8 +74,6 @@ inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
     case EventKind::kDataKept:
       return 6;
     case EventKind::kBarred:
-    case EventKind::kHeld:
-    case EventKind::kRequeued:
       return 7;
     case EventKind::kCancel:
       return 8;
@@ -77,10 +83,13 @@ inline constexpr EventKind kLastEventKind = EventKind::kUpdated;
     case EventKind::kSubmit:
     case EventKind::kSubmitArray:
       return 10;
-    case EventKind::kNoMoreSubmits:
+    case EventKind::kHeld:  // of what is submitted held, too
+    case EventKind::kRequeued:
       return 11;
+    case EventKind::kNoMoreSubmits:
+      return 12;
   }
-  return 12;
+  return 13;
 }
 
 // The copies of data sets on a node, and how it gets others.
@@ -95,14 +104,17 @@ struct NodeData {
 struct Event {
   EventKind kind{};
   TimePoint at{};
-  JobId job{};    // all kinds but those about nodes
+  JobId job{};  // all kinds but those about nodes
+  // Further jobs of which it says the same, ascending, behind `job`; see MayBeOfSeveral.
+  std::vector<JobId> others{};
   NodeId node{};  // the kinds about nodes
   // kSubmit, kSubmitArray, kUpdated. Shared with the trace that it came from, so that a million
   // rows are stored once.
   std::shared_ptr<const JobSpec> spec{};
-  double work_done = 0;  // kProgress: since the beginning, in units of the execution model
-  int gpus = 0;          // kResize; kMeasured: on so many
-  int exit_code = 0;     // kFailed, kGpusLost: of its workers; 0: none of them failed
+  // kProgress, kOverrun: since the beginning, in units of the execution model; kOverrun: 0: unknown
+  double work_done = 0;
+  int gpus = 0;       // kResize; kMeasured: on so many
+  int exit_code = 0;  // kFailed, kGpusLost: of its workers; 0: none of them failed
   // kReported: the metrics that have changed; kMeasured: by the names of profile::Measure
   std::vector<Metric> metrics{};
   std::vector<NodeId> barred{};  // kBarred: all nodes that the job avoids from now on, ascending
@@ -111,6 +123,21 @@ struct Event {
   std::string note{};  // kNoted: bytes of the live world's own; kMeasured: GPU type
   std::shared_ptr<const NodeData> data{};  // kDataKept
 };
+
+// The fact of each of its jobs alone.
+template <typename Visit>
+void ForEachJob(const Event& event, Visit visit) {
+  if (event.others.empty()) {
+    return visit(event);
+  }
+  Event one = event;
+  one.others.clear();
+  visit(one);
+  for (const JobId job : event.others) {
+    one.job = job;
+    visit(one);
+  }
+}
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.
 struct Batch {

@@ -28,9 +28,12 @@ class SynergyRound::Turn {
     if (rules_.keep) {
       KeepRunning();
     }
-    for (std::size_t i = round_.first_; i < demands_.size() && books_.free().total() > 0; ++i) {
+    for (std::size_t i = round_.first_;
+         i < demands_.size() && (rules_.keep || books_.free().total() > 0); ++i) {
       const int gpus = demands_[i].gpus;
-      if (gpus > 0 && gpus <= books_.free().total() && books_.gang(i).slices.empty()) {
+      if (!books_.gang(i).slices.empty()) {
+        Raise(i);
+      } else if (gpus > 0 && gpus <= books_.free().total()) {
         at_ = i;
         Open(i);
         Try(i);
@@ -79,7 +82,9 @@ class SynergyRound::Turn {
     }
   }
 
-  // Places the gangs that fit by count, in order, and hold as many GPUs already.
+  // Places the gangs that fit by count, in order, and hold as many GPUs already. Of what a gang may
+  // get beyond its share the others get their part first (Raise), but under kGreedy, whose gangs
+  // hold their whole demand or no GPU.
   void KeepRunning() {
     int left = books_.free().total();
     for (std::size_t i = 0; i < demands_.size(); ++i) {
@@ -91,9 +96,75 @@ class SynergyRound::Turn {
       const Grant& held = jobs_.grant(demand.job);
       if (held.gpus == demand.gpus && !held.slices.empty() && AreUp(held.slices)) {
         Open(i);
+        if (rules_.mechanism == Mechanism::kTune) {
+          (void)CutToShare(i);
+        } else if (rules_.mechanism == Mechanism::kGreedy && !HasRoomOn(i, held.slices)) {
+          continue;
+        }
         books_.PlaceOn(i, held.slices);
       }
     }
+  }
+
+  // A kept gang of kTune gets its whole demand, if there is room for it where the gang lies.
+  void Raise(std::size_t number) {
+    if (!rules_.keep || rules_.mechanism != Mechanism::kTune) {
+      return;
+    }
+    Gang& gang = books_.gang(number);
+    const Resources best = BestOf(demands_[number]);
+    if (best == gang.wants) {
+      return;
+    }
+    Slices gpus = books_.Remove(number);
+    const Resources least = gang.wants;
+    gang.wants = best;
+    if (!HasRoomOn(number, gpus)) {
+      gang.wants = least;
+    }
+    books_.PlaceOn(number, std::move(gpus));
+  }
+
+  // Where it runs, if it may and there is room.
+  bool StaysPut(std::size_t number) {
+    const Grant& held = jobs_.grant(demands_[number].job);
+    if (!rules_.keep || held.gpus != demands_[number].gpus || held.slices.empty() ||
+        !AreUp(held.slices) || !HasRoomOn(number, held.slices)) {
+      return false;
+    }
+    books_.PlaceOn(number, held.slices);
+    return true;
+  }
+
+  // What the gang wants is left beside these GPUs.
+  [[nodiscard]] bool HasRoomOn(std::size_t number, const Slices& slices) {
+    const Resources& wants = books_.gang(number).wants;
+    return std::all_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+      return books_.Left(slice.node).Covers(model::Times(wants, std::popcount(slice.gpus)));
+    });
+  }
+
+  // Kept gangs of lower rank make room, the last one first, until the gang finds a place; those
+  // that still fit where they were stay. False: it finds none even so, and all of them stay.
+  bool Displace(std::size_t number) {
+    std::vector<std::pair<std::size_t, Slices>> displaced;
+    bool placed = false;
+    for (std::size_t i = demands_.size(); i-- > number + 1 && !placed;) {
+      if (!books_.gang(i).slices.empty()) {
+        displaced.emplace_back(i, books_.Remove(i));
+        placed = books_.Place(number);
+      }
+    }
+    std::reverse(displaced.begin(), displaced.end());
+    for (auto& [gang, slices] : displaced) {
+      if (AreUp(slices) && HasRoomOn(gang, slices)) {
+        books_.PlaceOn(gang, std::move(slices));
+      }
+    }
+    if (placed) {
+      hopeless_.clear();
+    }
+    return placed;
   }
 
   [[nodiscard]] bool AreUp(const Slices& slices) const {
@@ -103,8 +174,18 @@ class SynergyRound::Turn {
   }
 
   void Try(std::size_t number) {
-    if (!Search(number) && rules_.mechanism == Mechanism::kTune) {
+    if (StaysPut(number)) {
+      return;
+    }
+    const std::size_t hopeless = hopeless_.size();
+    if (Search(number)) {
+      return;
+    }
+    if (rules_.mechanism == Mechanism::kTune) {
       Tune(number);
+    } else if (rules_.keep && rules_.mechanism == Mechanism::kGreedy &&
+               hopeless_.size() > hopeless) {  // no gang like it has failed before
+      (void)Displace(number);
     }
   }
 
@@ -347,7 +428,7 @@ constexpr std::array<OptionSpec, 3> kSynergyOptions{{
     {"consolidate", OptionSpec::Kind::kNumber, "1",
      "1: in one node if possible, the fullest; 0: the first GPUs in node order"},
     {"keep", OptionSpec::Kind::kNumber, "1",
-     "fill: running jobs keep their GPUs (1) or are placed anew (0)"},
+     "1: running jobs that still fit keep their GPUs; 0: all are placed anew"},
 }};
 
 // Saves work only: a memory that is read begins afresh.
@@ -388,10 +469,10 @@ Mechanism MechanismOf(const std::string& name) {
 
 Result<Components> MakeSynergy(const Options& options, const ComponentContext& /*context*/) {
   const Mechanism mechanism = MechanismOf(options.Text("mechanism"));
-  return Components{.packer = std::make_unique<Synergy>(SynergyRules{
-                        .mechanism = mechanism,
-                        .consolidate = options.Flag("consolidate"),
-                        .keep = mechanism == Mechanism::kFill && options.Flag("keep")})};
+  return Components{
+      .packer = std::make_unique<Synergy>(SynergyRules{.mechanism = mechanism,
+                                                       .consolidate = options.Flag("consolidate"),
+                                                       .keep = options.Flag("keep")})};
 }
 
 }  // namespace

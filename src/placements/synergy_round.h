@@ -23,7 +23,7 @@ enum class Mechanism : std::uint8_t {
 struct SynergyRules {
   Mechanism mechanism = Mechanism::kTune;
   bool consolidate = false;  // in one node if possible, the fullest; else the first GPUs with room
-  bool keep = false;         // kFill: jobs that hold GPUs keep them
+  bool keep = false;         // jobs that hold GPUs keep them
 };
 
 // What placing anew takes over from the last time: no gang's place depends on those behind

@@ -268,6 +268,43 @@ TEST(AutoTest, TakesTheFirstOfTheBest) {
   EXPECT_EQ(choice.scores, (std::vector<double>{40, 30, 30}));
 }
 
+TEST(AutoTest, ACandidateThatCompletesLessDoesNotWin) {
+  const std::array outlooks{Selector::Outlook{}, Selector::Outlook{.jobs = 1, .mean_jct = 5},
+                            Selector::Outlook{.jobs = 2, .mean_jct = 50},
+                            Selector::Outlook{.jobs = 2, .mean_jct = 40}};
+  const auto forecast = [&](std::size_t candidate, std::optional<Duration> /*horizon*/) {
+    return outlooks[candidate];
+  };
+  const Selector::Choice choice =
+      TryPolicy("auto:horizon=60").value().selector->Choose({}, 4, forecast);
+  EXPECT_EQ(choice.candidate, 3U);
+  EXPECT_EQ(choice.scores.front(), std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(choice.errors.empty());
+  const Selector::Choice published =
+      TryPolicy("auto:horizon=60,compare=mean").value().selector->Choose({}, 4, forecast);
+  EXPECT_EQ(published.candidate, 0U);
+  EXPECT_EQ(published.scores, (std::vector<double>{0, 5, 50, 40}));
+}
+
+TEST(AutoTest, ACandidateThatFailsIsOutAndSaysWhy) {
+  const auto forecast = [](std::size_t candidate, std::optional<Duration> /*horizon*/) {
+    return candidate == 0 ? Selector::Outlook{.jobs = 9, .mean_jct = 1, .error = "no such GPU"}
+                          : Selector::Outlook{.jobs = 1, .mean_jct = 50};
+  };
+  for (const char* policy : {"auto", "auto:compare=mean"}) {
+    const Selector::Choice choice = TryPolicy(policy).value().selector->Choose({}, 2, forecast);
+    EXPECT_EQ(choice.candidate, 1U);
+    EXPECT_EQ(choice.errors, (std::vector<std::string>{"no such GPU", ""}));
+  }
+}
+
+TEST(AutoTest, WhereEveryCandidateFailsTheFirstDecides) {
+  const auto forecast = [](std::size_t /*candidate*/, std::optional<Duration> /*horizon*/) {
+    return Selector::Outlook{.error = "refused"};
+  };
+  EXPECT_EQ(TryPolicy("auto").value().selector->Choose({}, 2, forecast).candidate, 0U);
+}
+
 TEST(AutoTest, CandidatesHaveTheirOptionsInBrackets) {
   const Components made =
       TryPolicy("auto:policies=las(quantum=600,service=time)+fifo,placements=buddy").value();

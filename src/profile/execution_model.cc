@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -73,13 +74,16 @@ struct Stages {
   double network;
 };
 
-// How often `part` fits into `whole`, and what is left. Where it fits exactly but for rounding, the
-// two may disagree, as they do in the published program.
+// How often `part` fits into `whole`, and what is left; infinitely often: there is no gap at all.
+// Where it fits exactly but for rounding, the two may disagree, as they do in the published
+// program.
 struct Division {
   Division(double whole, double part) {
     if (part > 0) {
       times = std::floor(whole / part);
       rest = std::fmod(whole, part);
+    } else if (whole > 0) {
+      times = std::numeric_limits<double>::infinity();
     }
   }
   double times = 0;
@@ -93,7 +97,8 @@ const StageTimes& TimesOf(const JobSpec& job) {
 
 class StageModel final : public ExecutionModel {
  public:
-  explicit StageModel(const GroupTimes::Rules& rules) : times_(rules) {}
+  explicit StageModel(const GroupTimes::Rules& rules)
+      : times_(rules), published_gaps_(rules.published_gaps) {}
 
   [[nodiscard]] double TotalWork(const JobSpec& job) const override {
     if (job.iterations) {
@@ -126,7 +131,7 @@ class StageModel final : public ExecutionModel {
     for (const JobSpec* const other : co_runners.collocated) {
       seconds = std::max(seconds, Beside(job, *other));
     }
-    return seconds;
+    return seconds;  // infinite: a neighbour leaves it nothing
   }
   [[nodiscard]] double Alone(const JobSpec& job) const {
     const StageTimes* const alone = &TimesOf(job);
@@ -138,12 +143,17 @@ class StageModel final : public ExecutionModel {
     }
     const bool comparable =
         StatesStages(other) && TimesOf(job).stages.size() == 3 && TimesOf(other).stages.size() == 3;
-    return job.priority == other.priority || !comparable
-               ? kOnEqualTerms * Alone(job)
-               : SecondsYielding(TimesOf(job), TimesOf(other), Alone(other));
+    if (job.priority == other.priority || !comparable) {
+      return kOnEqualTerms * Alone(job);
+    }
+    const double in_gaps = SecondsYielding(TimesOf(job), TimesOf(other), Alone(other));
+    return published_gaps_
+               ? in_gaps
+               : std::max(in_gaps, LeastSecondsBeside(TimesOf(job), TimesOf(other), Alone(other)));
   }
 
   mutable GroupTimes times_;  // keeps what has been computed; a model belongs to one run
+  const bool published_gaps_;
 };
 
 class MixedModel final : public ModelByJob {
@@ -258,6 +268,18 @@ double SecondsYielding(const StageTimes& job, const StageTimes& other, double ot
   const Division sending(own.network, first.load + first.gpu);
   iterations += sending.times + (sending.rest > first.load ? 1 : 0);
   return iterations * other_seconds;
+}
+
+double LeastSecondsBeside(const StageTimes& job, const StageTimes& other, double other_seconds) {
+  double least = 0;
+  for (std::size_t stage = 0; stage < job.stages.size(); ++stage) {
+    const double needed = job.stages[stage];
+    const double left = 1 - other.stages[stage] / other_seconds;
+    if (needed > 0) {
+      least = std::max(least, left > 0 ? needed / left : std::numeric_limits<double>::infinity());
+    }
+  }
+  return least;
 }
 
 std::unique_ptr<ExecutionModel> MakeStageModel(const GroupTimes::Rules& rules) {

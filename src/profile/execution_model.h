@@ -30,9 +30,17 @@ namespace trainyard::profile {
 
 // Seconds of an iteration of a job that yields to `other` wherever both want the same resource,
 // while `other` does an iteration in `other_seconds` as if it were alone (AntMan, OSDI'20, as
-// Muri's simulator has it). REQUIRES: both have three stages.
+// Muri's simulator has it); infinite where `other` leaves no gap. A network stage that ends while
+// the other one loads takes no further iteration, so that LeastSecondsBeside may be more. REQUIRES:
+// both have three stages.
 [[nodiscard]] double SecondsYielding(const StageTimes& job, const StageTimes& other,
                                      double other_seconds);
+
+// What an iteration of `job` takes at least if every resource is used by one job at a time, and
+// `other` does an iteration in `other_seconds`; infinite where `other` leaves none of a resource
+// that the job needs. REQUIRES: as many stages.
+[[nodiscard]] double LeastSecondsBeside(const StageTimes& job, const StageTimes& other,
+                                        double other_seconds);
 
 // Work is iterations. A job alone does one in its iteration time; a group in its group time; of
 // collocated jobs those of priority 0 run as if alone and the others yield to them. Jobs that share

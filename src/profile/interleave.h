@@ -40,6 +40,8 @@ class GroupTimes {
     bool long_loading = true;  // see Interleave
     // What sharing itself costs: the time of a group of n is multiplied by slowdown[n - 1].
     std::array<double, kMostInterleaved> slowdown{1, 1, 1, 1};
+    // Jobs that yield (AntMan) may be faster than the resources that are left to them allow.
+    bool published_gaps = false;
   };
   explicit GroupTimes(const Rules& rules) : rules_(rules) {}
 

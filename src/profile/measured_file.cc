@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "io/csv_field.h"
 #include "io/csv_reader.h"
 #include "profile/throughput_table.h"
@@ -53,7 +54,8 @@ Result<MeasuredBook> BookOf(const io::CsvTable& csv) {
     RETURN_IF_ERROR(csv.Require({name}));
   }
   MeasuredBook book;
-  RETURN_IF_ERROR(csv.ForEach([&book](const io::CsvRow& row) { return AddRow(row, book); }));
+  RETURN_IF_ERROR(
+      io::ForEachTold(csv, [&book](const io::CsvRow& row) { return AddRow(row, book); }));
   if (book.empty()) {
     return BadInput(csv.path() + ": no samples; expected what `trainyard profiles export` writes");
   }

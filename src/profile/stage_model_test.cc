@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace trainyard::profile {
 namespace {
 
@@ -85,6 +87,41 @@ TEST(SecondsYieldingTest, WhatDoesNotFitTakesAnotherIteration) {
   const StageTimes other{.iteration = 7, .stages = {4, 3, 1}};
   // 2 for loading, 1 for the GPU stage, 2 and 6 > 4 for the network.
   EXPECT_EQ(SecondsYielding(job, other, 7), 6 * 7);
+}
+
+TEST(SecondsYieldingTest, WhereThereIsNoGapItTakesForEver) {
+  const double kForEver = std::numeric_limits<double>::infinity();
+  const StageTimes computes{.iteration = 1, .stages = {0, 1, 0}};
+  const StageTimes loads{.iteration = 1, .stages = {1, 0, 0}};
+  const StageTimes talks{.iteration = 1, .stages = {0, 0, 1}};
+  for (const StageTimes& one : {computes, loads, talks}) {
+    EXPECT_EQ(SecondsYielding(one, one, 1), kForEver);
+  }
+  EXPECT_EQ(SecondsYielding(computes, loads, 1), 1);
+  const StageTimes nearly{.iteration = 1, .stages = {0.001, 0.999, 0}};
+  EXPECT_NEAR(SecondsYielding(computes, nearly, 1), 1000, 1);
+}
+
+// A network stage that fits into the loading of the other one is not counted as published: 0.29 of
+// 1 s, while the other one uses 0.7 of the network.
+TEST(SecondsYieldingTest, NoResourceIsUsedTwice) {
+  const StageTimes job{.iteration = 0.29, .stages = {0, 0, 0.29}};
+  const StageTimes other{.iteration = 1, .stages = {0.3, 0, 0.7}};
+  EXPECT_EQ(SecondsYielding(job, other, 1), 0);
+  EXPECT_DOUBLE_EQ(LeastSecondsBeside(job, other, 1), 0.29 / 0.3);
+  const JobSpec own = JobWith(job, 1);
+  const JobSpec first = JobWith(other, 0);
+  const std::vector<const JobSpec*> beside{&first};
+  EXPECT_DOUBLE_EQ(
+      MakeStageModel({})->ThroughputUnder(own, kTwoGpus, {.collocated = beside}).seconds_per_unit,
+      0.29 / (1 - 0.7));
+}
+
+TEST(StageModelTest, BesideAJobThatNeverLeavesTheGpuNothingAdvances) {
+  const JobSpec own = JobWith({.iteration = 1, .stages = {0, 1, 0}}, 1);
+  const JobSpec first = JobWith({.iteration = 1, .stages = {0, 1, 0}}, 0);
+  const std::vector<const JobSpec*> beside{&first};
+  EXPECT_EQ(MakeStageModel({})->RateUnder(own, kTwoGpus, {.collocated = beside}), 0);
 }
 
 TEST(MixedModelTest, StagesComeBeforeProfilesAndDurations) {

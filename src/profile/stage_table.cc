@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "io/csv_reader.h"
 #include "profile/throughput_table.h"
 
@@ -64,7 +65,7 @@ Result<StageTable> StageTable::Read(const std::string& path) {
     RETURN_IF_ERROR(csv.Require({name}));
   }
   StageTable table;
-  RETURN_IF_ERROR(csv.ForEach([&table](const io::CsvRow& row) -> Status {
+  RETURN_IF_ERROR(io::ForEachTold(csv, [&table](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(StageRow read, ReadRow(row));
     if (std::any_of(table.rows_.begin(), table.rows_.end(), [&read](const StageRow& other) {
           return IsOf(other, read.model, read.batch_size, read.gpus);

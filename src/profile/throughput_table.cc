@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "io/csv_reader.h"
 
 namespace trainyard::profile {
@@ -208,8 +209,8 @@ Status AddWideRow(const io::CsvTable& table, const io::CsvRow& row, std::span<co
 // `<model>.csv` with a row for each batch size and a column for each number of GPUs.
 Status AddWideFile(const io::CsvTable& table, const std::string& model, Builder& builder) {
   ASSIGN_OR_RETURN(const std::vector<int> levels, ReadLevels(table));
-  return table.ForEach(
-      [&](const io::CsvRow& row) { return AddWideRow(table, row, levels, model, builder); });
+  return io::ForEachTold(
+      table, [&](const io::CsvRow& row) { return AddWideRow(table, row, levels, model, builder); });
 }
 
 Status AddNativeRow(const io::CsvTable& table, const io::CsvRow& row, Builder& builder) {
@@ -244,7 +245,8 @@ Status AddNativeFile(const io::CsvTable& table, Builder& builder) {
       RETURN_IF_ERROR(table.Require({name}));
     }
   }
-  return table.ForEach([&](const io::CsvRow& row) { return AddNativeRow(table, row, builder); });
+  return io::ForEachTold(table,
+                         [&](const io::CsvRow& row) { return AddNativeRow(table, row, builder); });
 }
 
 Status ReadFolder(const std::string& path, Builder& builder) {
@@ -261,8 +263,16 @@ Status ReadFolder(const std::string& path, Builder& builder) {
   std::sort(files.begin(), files.end());  // the order of a folder is the file system's whim
   bool found = false;
   for (const std::filesystem::path& file : files) {
-    ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(file.string()));
-    if (file.filename() == kNativeName) {
+    ASSIGN_OR_RETURN(io::TextFile text, io::TextFile::Read(file.string()));
+    const bool is_native = file.filename() == kNativeName;
+    const bool names_key =
+        text.text.substr(0, io::kMaxLineBytes).find(kFolderKey) != std::string::npos;
+    Result<io::CsvTable> read = io::CsvTable::Of(std::move(text));
+    if (!read.ok() && !is_native && !names_key) {
+      continue;  // some other file
+    }
+    ASSIGN_OR_RETURN(const io::CsvTable table, std::move(read));
+    if (is_native) {
       found = true;
       RETURN_IF_ERROR(AddNativeFile(table, builder));
       continue;

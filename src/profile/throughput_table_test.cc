@@ -128,6 +128,41 @@ TEST(ThroughputTableTest, RefusesBadCells) {
   }
 }
 
+TEST(ThroughputTableTest, ColumnsWithoutANameAreNotRead) {
+  const ScratchFolder folder;
+  const auto native = ThroughputTable::Read(folder.Write(
+      "p.csv", ",model,batch_size,gpus,iterations_per_second,\n0,a,64,2,5,\n1,a,64.0,1,3,\n"));
+  ASSERT_TRUE(native.ok()) << native.error().message;
+  EXPECT_EQ(native.value().rows()[0].rates, (std::vector<double>{3, 5}));
+  const ScratchFolder wide;
+  (void)wide.Write("a.csv", "\xEF\xBB\xBF,global_batch_size,1,2,\n0,64,3,5,\n");
+  const auto table = ThroughputTable::Read(wide.path());
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  EXPECT_EQ(table.value().rows()[0].rates, (std::vector<double>{3, 5}));
+}
+
+TEST(ThroughputTableTest, OtherFilesAreNamedUnlessTheyAreNoProfiles) {
+  const ScratchFolder folder;
+  (void)folder.Write("a.csv", "global_batch_size,1\n64,1\n");
+  (void)folder.Write("notes.csv", "# of ann\nx;y\n");
+  EXPECT_TRUE(ThroughputTable::Read(folder.path()).ok());
+  const std::string path = folder.Write("b.csv", "global_batch_size;1\n64;1\n");
+  EXPECT_TRUE(
+      TableErrorOf(folder.path()).starts_with(path + ":1: fields separated by ';'; expected"));
+  const std::string native =
+      folder.Write("throughput.csv", "# model\nmodel,batch_size,gpus,iterations_per_second\n");
+  EXPECT_TRUE(TableErrorOf(native).starts_with(native + ":1: a comment line before the header"));
+}
+
+TEST(ThroughputTableTest, AllBadRowsAreTold) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write(
+      "p.csv", "model,batch_size,gpus,iterations_per_second\na,0,2,5\na,64,1,3\nb,64,x,1\n");
+  EXPECT_EQ(TableErrorOf(path), path +
+                                    ":2: column 'batch_size' is '0'; expected an integer >= 1\n" +
+                                    path + ":4: column 'gpus' is 'x'; expected an integer >= 1");
+}
+
 TEST(ThroughputTableTest, RefusesAFolderWithoutProfiles) {
   const ScratchFolder folder;
   (void)folder.Write("jobs.csv", "job_id,gpus\n");

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/try.h"
 #include "io/descriptor.h"
@@ -64,6 +65,20 @@ Result<bool> CheckAddress(std::string_view option, std::string_view text, int le
   return true;
 }
 
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+// Of HOST:PORT; none, and the resolver's code: there is no such host.
+std::pair<Addresses, int> Resolve(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  addrinfo* found = nullptr;
+  const addrinfo wanted{.ai_socktype = SOCK_DGRAM};
+  const int code = getaddrinfo(host.c_str(), nullptr, &wanted, &found);
+  return {Addresses(code == 0 ? found : nullptr, freeaddrinfo), code};
+}
+
 }  // namespace
 
 Status CheckListenAddress(std::string_view option, std::string_view text) {
@@ -76,17 +91,13 @@ Result<std::string> ControllerAddress(std::string_view option, std::string_view 
   return has_port ? std::string(text) : fmt::format("{}:{}", text, kDefaultPort);
 }
 
+std::string WhyNoHost(const std::string& address) {
+  const auto [all, code] = Resolve(address);
+  return code == 0 ? "" : gai_strerror(code);
+}
+
 bool IsThisMachine(const std::string& address) {
-  std::string host = address.substr(0, address.rfind(':'));
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  }
-  addrinfo* found = nullptr;
-  const addrinfo wanted{.ai_socktype = SOCK_DGRAM};
-  if (getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) {
-    return false;
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, freeaddrinfo);
+  const auto [all, code] = Resolve(address);
   for (const addrinfo* at = all.get(); at != nullptr; at = at->ai_next) {
     const io::Descriptor socket(::socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     // The kernel binds to addresses of the machine alone.

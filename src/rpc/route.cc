@@ -138,6 +138,12 @@ Result<Route> FindRoute(const std::string& address, const RouteOptions& options)
     route.nobody = !options.trusts_port;
     return route;
   }
+  if (const std::string why = WhyNoHost(address); !why.empty()) {
+    return Failed(fmt::format(
+        "the host of the controller at {} is not known here ({}); expected --controller "
+        "HOST[:PORT], or TRAINYARD_CONTROLLER, with a host that there is",
+        address, why));
+  }
   return Failed(fmt::format(
       "nothing proves to the controller at {} who you are; expected 'trainyard login --controller "
       "{} --token-file FILE' once, munge with TRAINYARD_CA, or an agent with --join-token-file",

@@ -2,10 +2,12 @@
 // Server and clients over loopback.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -608,15 +610,48 @@ TEST(AgentTest, TooManyAreRefused) {
   EXPECT_TRUE(events[2].message.has_hello());
 }
 
+// Also while the server sends, and while a connection is only being made.
 TEST(AgentTest, CallbacksStopWithTheStream) {
   FakeInbox inbox;
   const auto server = MustStart(inbox);
-  for (int round = 0; round < 50; ++round) {
-    FakeAgent agent(server->port());
-    if (round % 2 == 0) {
-      agent.WaitForConnections(1);
+  inbox.on_agent = [&server](const FakeInbox::AgentEvent& event) {
+    for (std::uint64_t i = 0; !event.gone && i < 100; ++i) {
+      server->Send(event.connection, AnswerOf(i));
     }
+  };
+  std::atomic<bool> stream_lives = false;
+  std::atomic<int> too_late = 0;
+  std::atomic<int> connected = 0;
+  std::atomic<int> heard = 0;
+  std::atomic<int> disconnected = 0;
+  const auto count = [&](std::atomic<int>& calls) {
+    too_late += stream_lives ? 0 : 1;
+    ++calls;
+  };
+  for (int round = 0; round < 50; ++round) {
+    stream_lives = true;
+    std::promise<AgentStream*> made;
+    std::unique_ptr<AgentStream> stream =
+        AttachAgent(AddressOf(server->port()),
+                    {.on_connected =
+                         [&, future = made.get_future().share()] {
+                           future.get()->Send(HelloFrom("n0"));
+                           count(connected);
+                         },
+                     .on_message = [&](const v1::ControllerMessage& /*message*/) { count(heard); },
+                     .on_disconnected = [&] { count(disconnected); }},
+                    {.trusts_port = true});
+    made.set_value(stream.get());
+    for (const int before = heard; round % 2 == 0 && heard == before;) {
+      std::this_thread::yield();
+    }
+    stream.reset();
+    stream_lives = false;
+    EXPECT_EQ(disconnected, connected) << "round " << round;
   }
+  EXPECT_EQ(too_late, 0);
+  EXPECT_GE(connected, 25);
+  EXPECT_GE(heard, 25);
 }
 
 // A client that is no agent of ours.

@@ -175,6 +175,8 @@ constexpr std::array kKeys{
     Into(Choice("stages", "order", "best|worst"),
          [](ResolvedPreset& p) { return &p.stages.order; }),
     By(PutPhases, Choice("stages", "phases", "4|3")),
+    Into(Choice("stages", "gaps", "left|published"),
+         [](ResolvedPreset& p) { return &p.stages.published_gaps; }),
     Into(Number("stages", "slowdown_1", "1", 1e-3, 1e3),
          [](ResolvedPreset& p) { return &p.stages.slowdown[0]; }),
     Into(Number("stages", "slowdown_2", "1", 1e-3, 1e3),

@@ -167,7 +167,10 @@ class TimelineObserver final : public engine::DecisionObserver {
                              .gpus_up = sample.gpus_up});
   }
   void OnChoice(TimePoint now, const Selector::Choice& choice) override {
-    run_.choices.push_back({.time = now, .candidate = choice.candidate, .scores = choice.scores});
+    run_.choices.push_back({.time = now,
+                            .candidate = choice.candidate,
+                            .scores = choice.scores,
+                            .errors = choice.errors});
   }
   void OnStep(TimePoint now, std::span<const model::Action> actions) override {
     if (!recorder_) {
@@ -558,7 +561,8 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                    trace::ReadTrace(paths.trace, {.format = paths.format,
                                                   .skip_bad_rows = paths.skip_bad_rows,
                                                   .unit = paths.time_unit,
-                                                  .procs_per_gpu = paths.procs_per_gpu}));
+                                                  .procs_per_gpu = paths.procs_per_gpu,
+                                                  .columns = paths.columns}));
   RETURN_IF_ERROR(CheckWorkStated(trace));
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};

@@ -33,6 +33,7 @@ struct InputPaths {
   bool at_once = false;   // all jobs are submitted at time 0
   double time_unit = 0;   // TraceOptions::unit
   int procs_per_gpu = 0;  // TraceOptions::procs_per_gpu
+  std::string columns{};  // TraceOptions::columns
 };
 
 // Read once, shared by all runs of a comparison.

@@ -51,6 +51,10 @@ class Scheduler {
   [[nodiscard]] std::span<const PlannedEnd> planned_ends() const { return proposal_.ends; }
   // Why demand classes wait, as of the last decision.
   [[nodiscard]] std::span<const model::Blocked> blocked() const { return blocked_; }
+  // The jobs that wait, in the order in which they are served; empty: the policy keeps none.
+  [[nodiscard]] std::vector<JobId> WaitingInOrder(TimePoint now) const {
+    return queue_ ? queue_->Waiting(now) : std::vector<JobId>();
+  }
   // How long the job, which has just been given GPUs, trains before it may be a victim; `least`: by
   // the rules of the run.
   [[nodiscard]] Duration StayOf(JobId job, TimePoint now, Duration least) const;

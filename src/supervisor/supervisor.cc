@@ -32,10 +32,10 @@
 #include "supervisor/job/job_server.h"
 #include "supervisor/launch/containers.h"
 #include "supervisor/launch/daemon_desk.h"
-#include "supervisor/launch/last_line.h"
 #include "supervisor/launch/launch_check.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/launch/launch_digest.h"
+#include "supervisor/launch/worker_end.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/worker.h"
@@ -50,11 +50,6 @@ using std::chrono::milliseconds;
 constexpr int kFailed = 1;
 
 void SayOnStderr(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
-
-int ExitCodeOf(int status) {
-  constexpr int kKilled = 128;
-  return WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
   return std::equal(a.metrics().begin(), a.metrics().end(), b.metrics().begin(), b.metrics().end(),
@@ -131,7 +126,7 @@ class Supervisor {
   [[nodiscard]] std::string SocketForWorkers() const;
   void TakeSignals();
   void ReapChildren();
-  void NoteEnd(pid_t child, int exit_code);
+  void NoteEnd(pid_t child, int status);
   void NoteFailure(int exit_code);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
@@ -184,6 +179,7 @@ class Supervisor {
   bool asked_to_leave_ = false;     // by the agent, a signal or the end of the lease
   Clock::time_point next_lease_look_;
   Clock::time_point next_log_look_;
+  MemoryWatch memory_;
   bool limits_memory_ = false;  // a launcher has put it into a group of its own
   bool memory_kills_told_ = false;
   Clock::time_point next_memory_look_;
@@ -425,12 +421,13 @@ void Supervisor::ReapChildren() {
   int status = 0;
   pid_t child = 0;
   while ((child = waitpid(-1, &status, WNOHANG)) > 0) {
-    NoteEnd(child, ExitCodeOf(status));
+    NoteEnd(child, status);
   }
   childless_ = child < 0 && errno == ECHILD;
 }
 
-void Supervisor::NoteEnd(pid_t child, int exit_code) {
+void Supervisor::NoteEnd(pid_t child, int status) {
+  const int exit_code = ExitCodeOf(status);
   if (attachments_.NoteEnd(child, exit_code, Clock::now()) ||
       containers_.NoteEnd(child, exit_code)) {
     return;
@@ -443,13 +440,12 @@ void Supervisor::NoteEnd(pid_t child, int exit_code) {
   worker->running = false;
   if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
     const auto rank = start_.first_rank() + std::distance(workers_.begin(), worker);
-    const v1::LaunchSpec& launch = start_.launch();
-    const bool wrapped = launch.launcher() != v1::LaunchSpec::PLAIN || launch.has_container();
-    const std::string last =
-        wrapped ? LastLineIn(folder_.PathOfLog(static_cast<int>(rank))) : std::string();
-    message_ =
-        fmt::format("worker {} ended with exit code {}{}{} (trainyard logs {} --rank {})", rank,
-                    exit_code, last.empty() ? "" : ": ", last, start_.id().job(), rank);
+    message_ = TextOf({.job = start_.id().job(),
+                       .rank = rank,
+                       .status = status,
+                       .log = folder_.PathOfLog(static_cast<int>(rank)),
+                       .folder = start_.launch().working_directory()},
+                      memory_);
   }
   NoteFailure(exit_code);
 }

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <span>
@@ -152,16 +153,21 @@ bool Comes(const Condition& condition) {
   return true;
 }
 
-// Whether a process has `marker` among its arguments.
-bool IsAlive(const std::string& marker) {
-  for (const Process& process : AllProcesses()) {
-    const Result<std::string> line = io::ReadBytes(fmt::format("/proc/{}/cmdline", process.pid));
-    if (!process.dead && line.ok() && line.value().find(marker) != std::string::npos) {
-      return true;
-    }
-  }
-  return false;
+// Living processes that have `marker` in one of these files of theirs in /proc.
+std::vector<Process> ProcessesWith(const std::string& marker,
+                                   std::initializer_list<const char*> files) {
+  std::vector<Process> found = AllProcesses();
+  std::erase_if(found, [&](const Process& process) {
+    return process.dead || std::none_of(files.begin(), files.end(), [&](const char* file) {
+             const auto text = io::ReadBytes(fmt::format("/proc/{}/{}", process.pid, file));
+             return text.ok() && text.value().find(marker) != std::string::npos;
+           });
+  });
+  return found;
 }
+
+// Whether a process has `marker` among its arguments.
+bool IsAlive(const std::string& marker) { return !ProcessesWith(marker, {"cmdline"}).empty(); }
 
 // A time to sleep that no other process sleeps.
 std::string UniqueSleep() {
@@ -182,6 +188,19 @@ std::vector<AttemptReport::State> StatesOf(const std::vector<AttemptReport>& rep
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() { NewAgent(); }
+
+  // What a test has left running: supervisors outlive their agents. All name the test's folder.
+  void TearDown() override {
+    processes_.reset();
+    const std::string folder = fs::path(scratch_.path()).lexically_normal();
+    EXPECT_TRUE(Comes([&folder] {
+      const std::vector<Process> left = ProcessesWith(folder, {"cmdline", "environ"});
+      for (const Process& process : left) {
+        SendSignal(process, SIGKILL);
+      }
+      return left.empty();
+    }));
+  }
 
   // As when the agent is started again: nothing is handed over but the disk.
   void NewAgent() {
@@ -357,7 +376,7 @@ TEST_F(SupervisorTest, OnADiskThatHasBecomeFullAnEndIsToldAndLeasesGoOn) {
   state_folder_ += "/small";
   fs::create_directories(state_folder_);
   if (mount("tmpfs", state_folder_.c_str(), "tmpfs", 0, "size=256k") != 0) {
-    GTEST_SKIP() << "this user may not mount a file system";
+    GTEST_SKIP() << "not checked: this kernel does not let this user mount a file system";
   }
   NewAgent();
   processes_->SetLease(seconds(100), seconds(1));

@@ -165,6 +165,21 @@ void AddRank(const v1::StartAttempt& start, int local_rank, Variables& variables
   }
 }
 
+// What Slurm sets for each task of a batch script; what is the same for all of a node the
+// controller has set.
+void AddSlurm(const v1::StartAttempt& start, int local_rank, Variables& variables) {
+  std::vector<int> ranks(static_cast<std::size_t>(std::max(0, WorkersOf(start))));
+  std::iota(ranks.begin(), ranks.end(), start.first_rank());
+  variables["SLURM_JOB_UID"] = std::to_string(geteuid());
+  variables["SLURM_JOB_GID"] = std::to_string(getegid());
+  variables["SLURM_NODEID"] = std::to_string(start.node_rank());
+  variables["SLURM_GTIDS"] = fmt::format("{}", fmt::join(ranks, ","));
+  if (start.launch().launcher() != v1::LaunchSpec::TORCHRUN) {
+    variables["SLURM_PROCID"] = std::to_string(start.first_rank() + local_rank);
+    variables["SLURM_LOCALID"] = std::to_string(local_rank);
+  }
+}
+
 void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::string& socket,
             const std::string& checkpoints, Variables& variables) {
   variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(VisibleGpus(start), ","));
@@ -218,6 +233,9 @@ Variables VariablesOf(const v1::StartAttempt& start, int local_rank, const Attem
   AddBlox(start, gpus, variables);
   if (launch.launcher() != v1::LaunchSpec::TORCHRUN) {  // it starts several from one environment
     AddRank(start, local_rank, variables);
+  }
+  if (launch.has_batch()) {
+    AddSlurm(start, local_rank, variables);
   }
   AddOwn(start, gpus, launch.has_container() ? kSocketInContainer : socket,
          folder.CheckpointFolder(), variables);

@@ -14,6 +14,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/table_faults.h"
+#include "trace/job_times.h"
 
 namespace trainyard::trace {
 namespace {
@@ -23,17 +25,16 @@ std::string Spellings(const ColumnRule& rule) {
                                  : fmt::format("{} or {}", rule.name, rule.other_name);
 }
 
+bool HasColumnNamed(const CsvFormat& format, std::string_view name) {
+  return std::any_of(format.columns.begin(), format.columns.end(), [&](const ColumnRule& rule) {
+    return rule.name == name || (!rule.other_name.empty() && rule.other_name == name);
+  });
+}
+
 Status CheckNoOthers(const CsvFormat& format, const io::CsvHeader& table) {
-  std::vector<std::string_view> known;
-  for (const ColumnRule& rule : format.columns) {
-    known.push_back(rule.name);
-  }
   for (const std::string& name : table.header()) {
-    const auto has_name = [&name](const ColumnRule& rule) {
-      return rule.name == name || (!rule.other_name.empty() && rule.other_name == name);
-    };
-    if (std::none_of(format.columns.begin(), format.columns.end(), has_name)) {
-      return table.BadHeader(base::UnknownName("column", name, known));
+    if (!io::IsIndexColumn(name) && !HasColumnNamed(format, name)) {
+      return table.BadHeader(UnknownColumn(format, "column", name));
     }
   }
   return {};
@@ -42,8 +43,8 @@ Status CheckNoOthers(const CsvFormat& format, const io::CsvHeader& table) {
 // Reads the fields of one row into a job.
 class JobReader {
  public:
-  JobReader(const JobColumns& columns, const io::CsvRow& row, DeviceLists& devices)
-      : columns_(columns), row_(row), devices_(devices) {}
+  JobReader(const JobColumns& columns, const io::CsvRow& row, RowsSoFar& so_far)
+      : columns_(columns), row_(row), so_far_(so_far) {}
 
   [[nodiscard]] Status Read(JobSpec& job) {
     Status status;
@@ -102,9 +103,13 @@ class JobReader {
   }
 
   Status Take(const model::JobFieldInfo& info, bool& flag) {
+    constexpr std::array<std::string_view, 4> kTrue{"1", "1.0", "true", "True"};
+    constexpr std::array<std::string_view, 5> kFalse{"", "0", "0.0", "false", "False"};
     const std::string_view text = Text(ColumnOf(info));
-    flag = text == "1";
-    return text.empty() || text == "0" || flag ? Status() : Bad(ColumnOf(info), "1 or 0");
+    flag = std::find(kTrue.begin(), kTrue.end(), text) != kTrue.end();
+    return flag || std::find(kFalse.begin(), kFalse.end(), text) != kFalse.end()
+               ? Status()
+               : Bad(ColumnOf(info), "1 or 0");
   }
 
   Status Take(const model::JobFieldInfo& info, std::optional<double>& amount) {
@@ -121,6 +126,9 @@ class JobReader {
   }
 
   Status Take(const model::JobFieldInfo& info, TimePoint& time) {
+    if (columns_.has_stamps()) {
+      return TakeStamp(ColumnOf(info), time);
+    }
     ASSIGN_OR_RETURN(const double seconds, SecondsFrom0(ColumnOf(info)));
     time = AtSeconds(seconds);
     return {};
@@ -238,7 +246,7 @@ class JobReader {
     if (IsLeftOut(ColumnOf(info))) {
       return {};
     }
-    ASSIGN_OR_RETURN(slices, devices_.Read(row_, columns_.at(ColumnOf(info))));
+    ASSIGN_OR_RETURN(slices, so_far_.devices.Read(row_, columns_.at(ColumnOf(info))));
     return {};
   }
 
@@ -309,21 +317,41 @@ class JobReader {
 
   [[nodiscard]] Error BadTime(JobColumn column, std::string_view least) const {
     const bool milliseconds = columns_.milliseconds(column);
-    return Bad(column,
-               fmt::format("a number of {} {} and <= {}", milliseconds ? "milliseconds" : "seconds",
-                           least, model::kMostTraceSeconds * (milliseconds ? 1000 : 1)));
+    const std::string_view text = Text(column);
+    const bool may_be_span = columns_.in_seconds(column) && !text.empty() && !base::ToNumber(text);
+    return Bad(
+        column,
+        fmt::format("a number of {} {} and <= {}{}", milliseconds ? "milliseconds" : "seconds",
+                    least, model::kMostTraceSeconds * (milliseconds ? 1000 : 1),
+                    !may_be_span           ? ""
+                    : ParseTimestamp(text) ? ", as in the rows before; a date in each "
+                                             "row or in none"
+                                           : ", or a time such as 02:00:00, "
+                                             "1-02:00:00, 10m"));
+  }
+
+  // In a table whose submits are dates.
+  Status TakeStamp(JobColumn column, TimePoint& time) {
+    ASSIGN_OR_RETURN(const std::optional<TimePoint> stamp,
+                     so_far_.stamps.Read(row_, columns_.at(column)));
+    if (!stamp) {
+      return Bad(column, "a time such as 2020-04-01 00:00:05, as in the rows before");
+    }
+    time = *stamp;
+    return {};
   }
 
   [[nodiscard]] Result<double> SecondsFrom0(JobColumn column) const {
     const Result<double> read = row_.Number(columns_.at(column), 0);
+    std::optional<double> seconds;
     if (read.ok()) {
-      const double seconds = columns_.milliseconds(column) ? read.value() / 1000
-                                                           : read.value() * columns_.unit(column);
-      if (seconds <= model::kMostTraceSeconds) {
-        return seconds;
-      }
+      seconds = columns_.milliseconds(column) ? read.value() / 1000
+                                              : read.value() * columns_.unit(column);
+    } else if (columns_.in_seconds(column)) {
+      seconds = ParseSpan(Text(column));
     }
-    return BadTime(column, ">= 0");
+    return seconds && *seconds <= model::kMostTraceSeconds ? Result<double>(*seconds)
+                                                           : BadTime(column, ">= 0");
   }
 
   // Complains about the first of the columns behind that of the field that is not empty.
@@ -357,7 +385,7 @@ class JobReader {
 
   const JobColumns& columns_;
   const io::CsvRow& row_;
-  DeviceLists& devices_;
+  RowsSoFar& so_far_;
   model::JobDraft draft_;
   JobSpec& job_ = draft_.spec;
 };
@@ -412,6 +440,10 @@ JobColumns JobColumns::InOrder(const CsvFormat& format) {
   return columns;
 }
 
+void JobColumns::UseStampsLike(std::string_view first_submit) {
+  has_stamps_ = in_seconds(Native("submit_time")) && ParseTimestamp(first_submit).has_value();
+}
+
 void JobColumns::UseUnit(double unit) {
   if (unit_ > 0 && unit > 0) {
     unit_ = unit;
@@ -430,11 +462,26 @@ std::string RequiredColumns(const CsvFormat& format) {
   return has_work ? list : list + ", and duration or iterations";
 }
 
+std::string UnknownColumn(const CsvFormat& format, std::string_view noun, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const ColumnRule& rule : format.columns) {
+    known.push_back(rule.name);
+  }
+  std::string text = fmt::format("unknown {} '{}'", noun, io::Shown(name));
+  if (const std::string_view near = base::NearestName(name, known); !near.empty()) {
+    return text + fmt::format("; did you mean '{}'?", near);
+  }
+  return text + fmt::format(
+                    "; format {} has {} (docs/formats lists all), and --map NAME={} says "
+                    "which of them it is",
+                    format.shown.name, RequiredColumns(format), io::Shown(name));
+}
+
 Result<double> TraceSeconds(const io::CsvRow& row, int column) {
   return row.Number(column, 0, model::kMostTraceSeconds, "seconds");
 }
 
-Result<JobRow> ReadJobRow(const JobColumns& columns, const io::CsvRow& row, DeviceLists& devices) {
+Result<JobRow> ReadJobRow(const JobColumns& columns, const io::CsvRow& row, RowsSoFar& so_far) {
   const std::string_view status = row.Text(columns.at(JobColumn::kStatus));
   if (IsFailure(status)) {
     // Not read further: a job that failed early has no sensible duration.
@@ -445,7 +492,7 @@ Result<JobRow> ReadJobRow(const JobColumns& columns, const io::CsvRow& row, Devi
     return JobRow{.left_out = "column 'num_gpu' is '0'; jobs without GPUs are left out"};
   }
   JobRow read;
-  RETURN_IF_ERROR(JobReader(columns, row, devices).Read(read.job));
+  RETURN_IF_ERROR(JobReader(columns, row, so_far).Read(read.job));
   return read;
 }
 

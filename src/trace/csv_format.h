@@ -14,6 +14,7 @@
 #include "io/csv_reader.h"
 #include "model/job_fields.h"
 #include "trace/device_list.h"
+#include "trace/timestamp.h"
 #include "trace/trace.h"
 #include "trainyard/job.h"
 #include "trainyard/status.h"
@@ -109,6 +110,15 @@ class JobColumns {
     return milliseconds(column) ? 1e-3 : unit_ > 0 ? unit_ : 1;
   }
 
+  // Where times are seconds: those on a clock are dates, as the submit of the first row is, not
+  // seconds. `first_submit`: that field.
+  void UseStampsLike(std::string_view first_submit);
+  [[nodiscard]] bool has_stamps() const { return has_stamps_; }
+  // Whether times in the column are seconds, which may also be written as 02:00:00 or 10m.
+  [[nodiscard]] bool in_seconds(JobColumn column) const {
+    return !milliseconds(column) && unit_ == 0;
+  }
+
   // Of formats whose work is iterations x iteration time: the time if no column says another.
   [[nodiscard]] double iteration_time() const { return iteration_time_; }
   // -1: there is no such column.
@@ -134,10 +144,15 @@ class JobColumns {
   double unit_ = 0;
   bool leaves_out_gpuless_ = false;
   bool needs_work_ = true;
+  bool has_stamps_ = false;
 };
 
 // "job_id, submit_time or submission_time, ..."
 [[nodiscard]] std::string RequiredColumns(const CsvFormat& format);
+
+// "unknown column 'x'; ...", short: what the user may have meant, or where all columns are listed.
+[[nodiscard]] std::string UnknownColumn(const CsvFormat& format, std::string_view noun,
+                                        std::string_view name);
 
 // Seconds from 0 to the most that a trace can hold.
 [[nodiscard]] Result<double> TraceSeconds(const io::CsvRow& row, int column);
@@ -151,8 +166,12 @@ struct JobRow {
   std::optional<Duration> wait;      // until the first start, as recorded
   std::string state;                 // how it ended, as recorded; empty: not stated
 };
-// `devices` collects the nodes of which jobs name GPUs.
+// What goes from one row of a file to the next.
+struct RowsSoFar {
+  DeviceLists devices;  // the nodes of which jobs name GPUs
+  TimestampReader stamps;
+};
 [[nodiscard]] Result<JobRow> ReadJobRow(const JobColumns& columns, const io::CsvRow& row,
-                                        DeviceLists& devices);
+                                        RowsSoFar& so_far);
 
 }  // namespace trainyard::trace

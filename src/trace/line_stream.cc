@@ -86,7 +86,10 @@ int LineStream::Column(std::string_view name) const {
 Status LineStream::ForEach(const io::RowReader& on_row, const io::BadRowReader& on_bad_row) {
   bool is_header = rules_.first_is_header;
   const auto read = [&](const Lines& lines) -> Status {
-    const std::vector<std::string_view> fields = FieldsOf(lines.text(), rules_);
+    std::vector<std::string_view> fields = FieldsOf(lines.text(), rules_);
+    if (mender_ && fields.size() > names_.size()) {
+      mender_(fields);
+    }
     const io::CsvRow row(path(), lines.number(), names_, fields, "field");
     Status status = fields.size() == names_.size()
                         ? on_row(row)

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,9 +51,14 @@ class Lines {
 // one.
 class LineStream {
  public:
+  // Makes one row of fields that are more than there are names, where it can.
+  using Mender = std::function<void(std::vector<std::string_view>& fields)>;
+
   // Takes a stream that is at its first block.
   LineStream(io::TextStream text, std::vector<std::string> names, const LineRules& rules)
       : text_(std::move(text)), names_(std::move(names)), rules_(rules) {}
+
+  void UseMender(Mender mender) { mender_ = std::move(mender); }
 
   [[nodiscard]] const std::string& path() const { return text_.path(); }
   // About the number of rows; to reserve for.
@@ -69,6 +75,7 @@ class LineStream {
   io::TextStream text_;
   std::vector<std::string> names_;
   LineRules rules_;
+  Mender mender_;
 };
 
 }  // namespace trainyard::trace

@@ -18,6 +18,7 @@ struct OwnFormat {
   bool (*looks_like)(std::string_view head) = nullptr;
   // Takes a stream that is at its first block.
   Result<Trace> (*read)(io::TextStream text, const TraceOptions& options) = nullptr;
+  bool takes_column_names = false;  // TraceOptions::columns matter
 };
 
 extern const OwnFormat kBatsimFormat;

@@ -15,6 +15,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/csv_reader.h"
+#include "io/table_faults.h"
+#include "io/text_check.h"
+#include "trace/column_map.h"
 #include "trace/csv_format.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
@@ -25,9 +28,9 @@ namespace {
 
 // All others. Those that are found by content are found in this order.
 std::span<const OwnFormat> OwnFormats() {
-  static const std::array kFormats{kBatsimFormat, kGavelFormat,      kJsonlFormat,
-                                   kPhillyFormat, kSacctFormat,      kSiaPhillyFormat,
-                                   kSwfFormat,    kTorchloaderFormat};
+  static const std::array kFormats{kSacctFormat, kBatsimFormat,     kGavelFormat,
+                                   kJsonlFormat, kPhillyFormat,     kSiaPhillyFormat,
+                                   kSwfFormat,   kTorchloaderFormat};
   return kFormats;
 }
 
@@ -52,14 +55,6 @@ std::string FormatList(std::span<const CsvFormat> formats) {
   for (const CsvFormat& format : formats) {
     list += fmt::format("{}{} ({})", list.empty() ? "" : "; ", format.shown.name,
                         RequiredColumns(format));
-  }
-  return list;
-}
-
-std::string FormatList(std::span<const LogFormat> formats) {
-  std::string list;
-  for (const LogFormat& format : formats) {
-    list += fmt::format("; {} ({}, ...)", format.shown.name, base::Join(format.columns, ", "));
   }
   return list;
 }
@@ -145,7 +140,8 @@ Slips SlipsFrom(const CsvFormat& format, const io::CsvHeader& table) {
     }
   }
   for (const std::string& name : table.header()) {
-    if (!format.ignores_others && std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!format.ignores_others && !io::IsIndexColumn(name) &&
+        std::find(known.begin(), known.end(), name) == known.end()) {
       slips.unknown.push_back(name);
     }
   }
@@ -180,9 +176,7 @@ std::optional<std::string> SlipInNative(const io::CsvHeader& table) {
                        native.missing.front(), RequiredColumns(kNativeFormat));
   }
   if (!native.unknown.empty()) {
-    return fmt::format(
-        "unknown column '{}'; the others are of format native, which may also have {}",
-        native.unknown.front(), base::Join(native.unused, ", "));
+    return UnknownColumn(kNativeFormat, "column", native.unknown.front());
   }
   return "no column duration or iterations; expected one of them at least";
 }
@@ -237,13 +231,13 @@ Result<CsvFormat> Recognise(const io::CsvHeader& table) {
     if (const std::optional<std::string> slip = SlipInNative(table)) {
       return table.BadHeader(*slip);
     }
-    const std::vector<std::string_view> columns(table.header().begin(), table.header().end());
     const std::string nearest = NearestFormat(table).Text();
     return table.BadHeader(fmt::format(
-        "the columns {} fit no trace format; {}", base::Join(columns, ", "),
+        "the columns {} fit no trace format; {}", io::NameList(table.header()),
         !nearest.empty() ? nearest + " (`trainyard trace --help` lists all formats)"
-                         : fmt::format("expected one of: {}{}", FormatList(CsvFormats()),
-                                       FormatList(LogFormats()))));
+                         : fmt::format("expected {} (--map gpus=NAME,... reads columns with names "
+                                       "of their own; `trainyard trace --help` lists all formats)",
+                                       RequiredColumns(kNativeFormat))));
   }
   return table.BadHeader(fmt::format("the columns fit more than one trace format; name one of: {}",
                                      FormatList(fitting)));
@@ -253,27 +247,111 @@ Result<CsvFormat> ChooseFormat(const io::CsvHeader& table, const TraceOptions& o
   return options.format.empty() ? Recognise(table) : FindByName(options.format);
 }
 
+std::vector<std::string_view> NamesOf(const CsvFormat& format) {
+  std::vector<std::string_view> names;
+  for (const ColumnRule& rule : format.columns) {
+    names.push_back(rule.name);
+    if (!rule.other_name.empty()) {
+      names.push_back(rule.other_name);
+    }
+  }
+  return names;
+}
+
+// The format that --map speaks of: the one that is named, or native if all names are of it.
+Result<std::string> FormatOfMap(const ColumnMap& map, const TraceOptions& options) {
+  if (map.empty() || (!options.format.empty() && options.format != kNativeFormat.shown.name)) {
+    return options.format;
+  }
+  const Status is_native = map.CheckMeanings(kNativeFormat.shown.name, NamesOf(kNativeFormat));
+  if (is_native.ok()) {
+    return std::string(kNativeFormat.shown.name);
+  }
+  const std::vector<std::string_view> meanings = map.Meanings();
+  const bool is_of_another =
+      options.format.empty() &&
+      std::any_of(CsvFormats().begin(), CsvFormats().end(), [&](const CsvFormat& format) {
+        return map.CheckMeanings(format.shown.name, NamesOf(format)).ok();
+      });
+  return is_of_another ? Result<std::string>(std::string()) : is_native.error();
+}
+
+// What --map leaves without a meaning.
+void NoteUnread(const CsvFormat& format, const io::CsvHeader& table, Trace& trace) {
+  const std::vector<std::string_view> known = NamesOf(format);
+  std::vector<std::string> unread;
+  for (const std::string& name : table.header()) {
+    if (!io::IsIndexColumn(name) && std::find(known.begin(), known.end(), name) == known.end()) {
+      unread.push_back(name);
+    }
+  }
+  if (!unread.empty()) {
+    trace.notes.push_back(
+        table.BadHeader("columns that are not read: " + io::NameList(unread)).message);
+  }
+}
+
+Result<Trace> ReadTable(io::CsvStream table, const ColumnMap& map, TraceOptions options) {
+  ASSIGN_OR_RETURN(options.format, FormatOfMap(map, options));
+  RETURN_IF_ERROR(map.Apply(table));
+  ASSIGN_OR_RETURN(const LogFormat* log, FindLog(table, options));
+  if (log != nullptr) {
+    return ReadLog(table, *log, options);
+  }
+  ASSIGN_OR_RETURN(CsvFormat format, ChooseFormat(table, options));
+  if (!map.empty()) {
+    RETURN_IF_ERROR(map.CheckMeanings(format.shown.name, NamesOf(format)));
+    format.ignores_others = true;
+  }
+  ASSIGN_OR_RETURN(JobColumns columns, JobColumns::Find(format, table));
+  columns.UseUnit(options.unit);
+  columns.UseStampsLike(table.FirstValue(columns.at(Native("submit_time"))));
+  Result<Trace> trace = ReadByColumns(table, columns, format.shown.name, options);
+  if (trace.ok() && !map.empty()) {
+    NoteUnread(format, table, trace.value());
+  }
+  return trace;
+}
+
+Status CheckNoArray(const io::TextStream& text) {
+  if (!io::Beginning(text.block()).starts_with('[')) {
+    return {};
+  }
+  return BadInput(fmt::format(
+      "{0}:1: a JSON array; expected an object on each line (JSON Lines): jq -c '.[]' {0} > "
+      "FILE.jsonl",
+      text.path()));
+}
+
+Error NoColumnNames(const std::string& path, std::string_view format) {
+  return InvalidArgument(
+      fmt::format("{}: column names (--map) have no effect on format '{}', whose fields have no "
+                  "names; expected none",
+                  path, format));
+}
+
 Result<Trace> ReadAnyFormat(const std::string& path, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(const ColumnMap map, ColumnMap::Parse(options.columns));
   if (options.format == kPaiFormat.name || (options.format.empty() && LooksLikePai(path))) {
-    return ReadPai(path, options);
+    return map.empty() ? ReadPai(path, options) : NoColumnNames(path, kPaiFormat.name);
   }
   ASSIGN_OR_RETURN(io::TextStream text, io::TextStream::Open(path));
   for (const OwnFormat& format : OwnFormats()) {
     const bool may_be = options.format.empty() || (options.format == kNativeFormat.shown.name &&
                                                    format.shown.name == kJsonlFormat.shown.name);
     if (options.format == format.shown.name || (may_be && format.looks_like(text.block()))) {
+      if (!map.empty() && !format.takes_column_names) {
+        return NoColumnNames(path, format.shown.name);
+      }
+      if (format.shown.name == kJsonlFormat.shown.name) {
+        RETURN_IF_ERROR(CheckNoArray(text));
+      }
       return format.read(std::move(text), options);
     }
   }
+  RETURN_IF_ERROR(CheckNoArray(text));
   ASSIGN_OR_RETURN(io::CsvStream table, io::CsvStream::Of(std::move(text)));
-  ASSIGN_OR_RETURN(const LogFormat* log, FindLog(table, options));
-  if (log != nullptr) {
-    return ReadLog(table, *log, options);
-  }
-  ASSIGN_OR_RETURN(const CsvFormat format, ChooseFormat(table, options));
-  ASSIGN_OR_RETURN(JobColumns columns, JobColumns::Find(format, table));
-  columns.UseUnit(options.unit);
-  return ReadByColumns(table, columns, format.shown.name, options);
+  return ReadTable(std::move(table), map, options);
 }
 
 }  // namespace
@@ -355,6 +433,7 @@ Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& optio
   facts.origin = std::move(trace.value().origin);
   facts.waits = std::move(trace.value().waits);
   facts.states = std::move(trace.value().states);
+  facts.notes = std::move(trace.value().notes);
   return facts;
 }
 

@@ -54,6 +54,8 @@ struct Trace {
   std::vector<std::optional<Duration>> waits;
   // How many jobs ended how, in the words of the log; empty: it does not say.
   std::map<std::string, std::int64_t> states;
+  // Worth telling of the file as a whole: columns that were not read. "file:line: ..."
+  std::vector<std::string> notes;
   // What the NodeIds of JobTraits::devices count until BindDevices; empty: no job names any.
   std::vector<DeviceNode> device_nodes;
 };
@@ -80,6 +82,10 @@ struct TraceOptions {
   // Processors that stand for a GPU, in formats that know processors only (swf, batsim; 0: 1) and
   // for jobs without GPUs (sacct; 0: they are left out).
   int procs_per_gpu = 0;
+  // Columns with names of the file's own: "gpus=n_gpus,submit_time=arrival", the format's names
+  // first. Columns without a meaning are then passed over, which is noted. Without a format:
+  // native, if these are names of it.
+  std::string columns{};
 };
 
 // A format: its name, one-line help, and how it is read. The table is in trace.cc.
@@ -90,7 +96,9 @@ struct TraceFormat {
 };
 [[nodiscard]] std::span<const TraceFormat> TraceFormats();
 
-// Errors: those of TextStream, CsvTable and JsonlStream; a missing column; a negative, fractional
+// Bad rows are told in one error, up to twenty of them, a line each.
+// Errors: those of TextStream, CsvTable and JsonlStream; what the file is if no trace (JSON array,
+// another separator); a missing column; a negative, fractional
 // where whole, or missing number; no GPUs; a deadline before the submit; duplicate ids; an empty
 // trace; an unrecognisable format. An unknown options.format is kInvalidArgument.
 [[nodiscard]] Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options = {});
@@ -107,6 +115,7 @@ struct TraceFacts {
   std::string origin;
   std::vector<std::optional<Duration>> waits;
   std::map<std::string, std::int64_t> states;
+  std::vector<std::string> notes;
 };
 
 // As ReadTrace, but hands out one job after the other instead of keeping them, so that tables and

@@ -18,8 +18,10 @@
 #include <vector>
 
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
+#include "trace/job_times.h"
 #include "trace/trace.h"
 #include "trainyard/job.h"
 #include "trainyard/status.h"
@@ -162,7 +164,7 @@ class TraceBuilder {
       first = std::min(first, job.submit);
     }
     for (JobSpec& job : trace_.jobs) {
-      job.submit = TimePoint{job.submit - first};
+      CountFrom(first, job);
     }
     return first;
   }
@@ -270,14 +272,22 @@ Result<Trace> ReadRowsInto(TraceBuilder& builder, Table& table, Rows& rows,
     Result<JobRow> job = rows.Read(row);
     return job.ok() ? builder.Add(row, std::move(job).value()) : Status(job.error());
   };
-  const auto skip = [&](std::int64_t line, Error error) -> Status {
+  io::BadRows bad(table.path());
+  const auto pass = [&](std::int64_t line, Error error) -> Status {
     if (builder.stopped()) {
       return error;
+    }
+    if (!options.skip_bad_rows) {
+      return bad.Add(line, std::move(error));
     }
     builder.SkipBad(line, std::move(error));
     return {};
   };
-  RETURN_IF_ERROR(options.skip_bad_rows ? table.ForEach(read, skip) : table.ForEach(read));
+  const Status ended = table.ForEach(read, pass);
+  if (!bad.empty() && !builder.stopped()) {
+    return bad.Take(ended);
+  }
+  RETURN_IF_ERROR(ended);
   if (origin) {
     builder.SetOrigin(origin(builder.StartAtFirstSubmit()));
   }
@@ -305,7 +315,7 @@ Result<Trace> ReadLogRows(Table& table, Rows& rows, std::string_view format,
       first = std::min(first, job.submit);
       return {};
     }
-    job.submit = TimePoint{job.submit - first};
+    CountFrom(first, job);
     return options.visitor->on_job(job, line);
   }};
   TraceBuilder builder = BuilderFor(table, format, &visitor);
@@ -337,19 +347,29 @@ Result<Trace> ReadRows(Table&& table, Rows&& rows, std::string_view format,
 }
 
 // A table whose columns have one meaning each.
+struct RowsByColumns {
+  const JobColumns& columns;
+  RowsSoFar so_far{};
+
+  Result<JobRow> Read(const io::CsvRow& row) { return ReadJobRow(columns, row, so_far); }
+};
+// Likewise, where submits are dates.
+struct StampedRowsByColumns : RowsByColumns {
+  [[nodiscard]] std::string Text(TimePoint at) const { return so_far.stamps.Text(at); }
+};
+
 template <typename Table>
 Result<Trace> ReadByColumns(Table&& table, const JobColumns& columns, std::string_view format,
                             const TraceOptions& options) {
-  struct {
-    const JobColumns& columns;
-    DeviceLists devices{};
-    Result<JobRow> Read(const io::CsvRow& row) { return ReadJobRow(columns, row, devices); }
-  } rows{columns};
-  Result<Trace> trace = ReadRows(std::forward<Table>(table), rows, format, options);
-  if (trace.ok()) {
-    trace.value().device_nodes = rows.devices.nodes();
-  }
-  return trace;
+  const auto read = [&](auto rows) {
+    Result<Trace> trace = ReadRows(table, rows, format, options);
+    if (trace.ok()) {
+      trace.value().device_nodes = rows.so_far.devices.nodes();
+    }
+    return trace;
+  };
+  return columns.has_stamps() ? read(StampedRowsByColumns{{columns}})
+                              : read(RowsByColumns{columns});
 }
 
 }  // namespace trainyard::trace

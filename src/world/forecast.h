@@ -8,7 +8,7 @@ namespace trainyard::world {
 
 class SimulatedForks final : public engine::ForkRunner {
  public:
-  void Run(engine::Engine& fork, std::optional<TimePoint> until) const override;
+  [[nodiscard]] Status Run(engine::Engine& fork, std::optional<TimePoint> until) const override;
 };
 
 }  // namespace trainyard::world

@@ -89,7 +89,7 @@ TEST_F(ForecastTest, AJobThatIsLateMayEndAtAnyTime) {
                                       .spec = next}}})
                   .ok());
   const std::unique_ptr<engine::Engine> fork = ForkDecidedBy(bundle);
-  forks_.Run(*fork, std::nullopt);
+  ASSERT_TRUE(forks_.Run(*fork, std::nullopt).ok());
   EXPECT_EQ(End(*fork, 0), 20);
   EXPECT_EQ(End(*fork, 1), 27);
 }
@@ -98,7 +98,7 @@ TEST_F(ForecastTest, AForkEndsAsTheRunItselfWouldWithoutArrivals) {
   const scheduler::Bundle srtf = BundleOf("srtf");
   Start(srtf, {Job("a", 0, 4, 100), Job("b", 10, 4, 50), Job("c", 20, 2, 500)}, 60);
   const std::unique_ptr<engine::Engine> fork = ForkDecidedBy(srtf);
-  forks_.Run(*fork, std::nullopt);
+  ASSERT_TRUE(forks_.Run(*fork, std::nullopt).ok());
   EXPECT_EQ(End(*fork, 0), 150);
   EXPECT_EQ(End(*fork, 1), 60);
   EXPECT_EQ(End(*fork, 2), 650);
@@ -110,7 +110,7 @@ TEST_F(ForecastTest, AForkEndsAsTheRunItselfWouldWithoutArrivals) {
 TEST_F(ForecastTest, AForkMayDecideByOtherRules) {
   Start(BundleOf("fifo"), {Job("a", 0, 4, 100), Job("b", 10, 4, 50), Job("c", 20, 4, 5)}, 40);
   const std::unique_ptr<engine::Engine> fork = ForkDecidedBy(BundleOf("srtf"));
-  forks_.Run(*fork, std::nullopt);
+  ASSERT_TRUE(forks_.Run(*fork, std::nullopt).ok());
   EXPECT_EQ(End(*fork, 2), 25);  // at once, at the time of the last decision
   EXPECT_EQ(End(*fork, 1), 75);
   EXPECT_EQ(End(*fork, 0), 155);
@@ -120,7 +120,7 @@ TEST_F(ForecastTest, AHorizonEndsIt) {
   const scheduler::Bundle fifo = BundleOf("fifo");
   Start(fifo, {Job("a", 0, 4, 100), Job("b", 10, 4, 50)}, 40);
   const std::unique_ptr<engine::Engine> fork = ForkDecidedBy(fifo);
-  forks_.Run(*fork, AtSeconds(120));
+  ASSERT_TRUE(forks_.Run(*fork, AtSeconds(120)).ok());
   EXPECT_EQ(fork->records()[0].phase.get(), model::JobPhase::kCompleted);
   EXPECT_EQ(fork->records()[1].phase.get(), model::JobPhase::kRunning);
 }

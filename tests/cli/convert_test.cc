@@ -121,6 +121,40 @@ TEST(TraceConvertTest, ProcessorsBecomeGpus) {
   EXPECT_FALSE(std::filesystem::exists(ScratchPath("again.csv")));
 }
 
+// Columns with names of the file's own.
+TEST(TraceMapTest, EveryCommandThatReadsTracesTakesOwnNames) {
+  const std::string in = WriteScratch("own.csv",
+                                      "id,arrival,n_gpus,runtime,comment\n"
+                                      "a,0,1,00:00:05,x\nb,2,1,10,y\n");
+  const std::string map = " --map job_id=id,submit_time=arrival,gpus=n_gpus,duration=runtime ";
+  const CommandResult validated = RunTrainyard("trace validate " + in + map);
+  EXPECT_EQ(validated.out, in + ": 2 jobs, format native, 0 rows skipped\n");
+  EXPECT_EQ(validated.err, in + ":1: columns that are not read: comment\n");
+  const std::string out = ScratchPath("mapped.csv");
+  EXPECT_EQ(RunTrainyard("trace convert --force " + in + " " + out + map).status, 0);
+  EXPECT_NE(ReadText(out).find("\na,0,1,5,"), std::string::npos) << ReadText(out);
+  for (const std::string command : {"trace stats ", "simulate ", "compare "}) {
+    const std::string rest = command == "trace stats " ? ""
+                             : command == "simulate "  ? " --cluster 1x1 --policy fifo"
+                                                       : " --cluster 1x1 --policies fifo,srtf";
+    const CommandResult result = RunTrainyard(command + in + map + rest);
+    EXPECT_EQ(result.status, 0) << command << result.err;
+    EXPECT_EQ(RunTrainyard(command + in + rest).status, kBadInput) << command;
+  }
+  EXPECT_EQ(RunTrainyard("trace validate --map n_gpus=gpus " + in).status, kWrongUsage);
+}
+
+TEST(TraceValidateTest, TellsAllBadRowsAtOnceAlsoThoseThatDoNotFitTheCluster) {
+  const std::string in = WriteScratch(
+      "bad.csv", "job_id,submit_time,gpus,duration\na,0,0,5\nb,0,9,5\nc,0,1,x\nd,0,8,5\n");
+  const CommandResult result = RunTrainyard("trace validate " + in + " --cluster 1x8");
+  EXPECT_EQ(result.status, kBadInput);
+  for (const std::string part : {":2: column 'gpus' is '0'", ":3: job 'b' asks for 9 GPUs",
+                                 ":4: column 'duration' is 'x'"}) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  }
+}
+
 TEST(TraceHelpTest, ListsTheFormats) {
   const CommandResult result = RunTrainyard("trace --help");
   EXPECT_NE(result.out.find("  tiresias     * "), std::string::npos) << result.out;

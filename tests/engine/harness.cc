@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <random>
 
+#include "support/gpu_shares.h"
+
 namespace trainyard {
 namespace {
 
@@ -41,6 +43,7 @@ class MeasuringWorld final : public engine::World {
     return batch;
   }
   Status Perform(TimePoint now, std::span<const model::Action> actions) override {
+    EXPECT_EQ(GivenTwice(engine_.records(), engine_.stated_rates()), "") << Seconds(now);
     return below_.Perform(now, actions);
   }
 

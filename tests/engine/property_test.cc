@@ -237,7 +237,7 @@ class AskedEveryTime final : public Packer {
 
 // In rounds, of which many change nothing.
 TEST_P(SortedList, PacksAsIfForTheFirstTimeInEveryRound) {
-  const Components synergy = PlacementNamed("synergy:mechanism=tune");
+  const Components synergy = PlacementNamed("synergy:mechanism=tune,keep=0");
   for (unsigned seed = 0; seed < Rounds(10U); ++seed) {
     TestRun run{.jobs = RandomJobs(seed, 120, 4),
                 .cluster = FailingCluster(),

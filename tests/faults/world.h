@@ -66,6 +66,8 @@ struct Client {
   bool has_asked = false;
   bool will_cancel = false;
   std::uint64_t cancels = 0;  // that job
+  bool cancels_all = false;   // all tasks of its array, by one call
+  [[nodiscard]] bool Cancels(std::uint64_t job) const { return cancels_all || cancels == job; }
   bool cancelled = false;
   bool cancel_acknowledged = false;
   std::vector<v1::JobState> last{};  // of each task

@@ -27,7 +27,9 @@ void World::Call(v1::ClientRequest request, std::function<void(const v1::ClientR
       return;
     }
     for (std::size_t n = 0; n < cluster_.nodes.size(); ++n) {
-      if (request.drain().node() == cluster_.nodes[n].name) {
+      const auto& nodes = request.drain().nodes();
+      if (request.drain().node() == cluster_.nodes[n].name ||
+          std::find(nodes.begin(), nodes.end(), cluster_.nodes[n].name) != nodes.end()) {
         drained_at_[n] = now_;
       }
     }
@@ -236,6 +238,7 @@ void World::TakeNumber(std::size_t index, const v1::SubmitReply& reply) {
   }
   if (client.will_cancel) {
     client.cancels = job;
+    client.cancels_all = !client.indices.empty() && Chance(0.5);
     After(Between(seconds(1), seconds(300)), [this, index] { CancelJob(index); });
   }
   if (Chance(0.3)) {
@@ -257,7 +260,13 @@ void World::CancelJob(std::size_t index) {
   }
   clients_[index].cancelled = true;
   v1::ClientRequest request;
-  request.mutable_cancel()->set_job(clients_[index].cancels);
+  const Client& client = clients_[index];
+  if (client.cancels_all) {
+    request.mutable_cancel()->mutable_selection()->add_jobs(
+        std::to_string(client.number.value_or(0)));
+  } else {
+    request.mutable_cancel()->set_job(client.cancels);
+  }
   Call(request, [this, index](const v1::ClientReply& reply) {
     // Otherwise it had ended before.
     clients_[index].cancel_acknowledged = reply.error().code() != kResourceExhausted;
@@ -458,7 +467,7 @@ void World::CheckStatus(Client& client, std::size_t task) {
     Violated(fmt::format("job {} is completed with {} of {} done", number, checkpoints_[number],
                          client.job.duration_s()));
   }
-  if (client.cancel_acknowledged && client.cancels == number && !IsOver(state)) {
+  if (client.cancel_acknowledged && client.Cancels(number) && !IsOver(state)) {
     Violated(fmt::format("job {} goes on after its cancellation", number));
   }
   if (!IsOver(state)) {
@@ -546,7 +555,7 @@ void World::CountEnd(const Client& client, std::size_t task) {
     if (client.number && controller_) {
       Trace(controller_->world().StatusOf(JobAt(number - 1)).ShortDebugString());
     }
-  } else if (!client.cancelled || client.cancels != number) {
+  } else if (!client.cancelled || !client.Cancels(number)) {
     Violated(fmt::format("job {} was never cancelled", number));
   }
 }

@@ -14,8 +14,11 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "cli/command_line.h"
 #include "cli/live/config/config_file.h"
 #include "cli/live/job_file.h"
+#include "cli/live/slurm/batch_script.h"
+#include "cli/live/slurm/slurm_time.h"
 #include "identity/keys.h"
 #include "identity/token.h"
 #include "launcher/credential.h"
@@ -94,8 +97,76 @@ bool RunJobOption(std::string_view bytes) {
   const cli::JobOption& option = options[Choose(bytes, options.size())];
   v1::JobRequest job;
   const Status set = cli::SetJobOption(option.key, std::string(bytes), job);
-  static_cast<void>(cli::ParseTime(bytes));
+  static_cast<void>(cli::ReadTime(bytes, 1.8e9));
   return set.ok();
+}
+
+// A script with #SBATCH lines, until it would be sent: what is refused says why, and what is taken
+// is a command.
+bool RunScript(std::string_view bytes) {
+  v1::JobRequest job;
+  Result<cli::BatchScript> script = cli::BatchScript::Read(FileOf(bytes, ".sh"), job);
+  if (!script.ok()) {
+    CHECK(!script.error().message.empty());
+    return false;
+  }
+  script.value().SetCommand({"argument"}, job);
+  CHECK(job.launch().command_size() > 1);
+  static_cast<void>(script.value().AtLine(Failed("the array asks for GPUs"), {}));
+  return true;
+}
+
+std::vector<std::string> ScriptSeeds() {
+  return {
+      "#!/bin/bash\n#SBATCH --job-name=sweep -p long\n#SBATCH --chdir=.\n#SBATCH --time=0:10:00\n"
+      "#SBATCH --nodes=2 --ntasks-per-node=4\n#SBATCH --gpus-per-node=v100:4,mps:50\n"
+      "#SBATCH --array=0-3%2\n#SBATCH --output=out_%A_%4a.out\n#SBATCH --error=/tmp/%x-%j_%N.err\n"
+      "#SBATCH --mail-type=END,FAIL --export=NONE,A=b\nsrun -l python3 train.py\n",
+      "#!/bin/sh -e\n\n# text\n#SBATCH -J a -N1 -n1 -G1 -t 30 -d afterok:3 -b now+1hour -H\n"
+      "#SBATCH --gres=gpu:a100:1(S:0-1),lscratch:3 -o '%u %t'\nX=$(scontrol show hostnames)\n",
+      "#!/usr/bin/env python3\n#SBATCH --gpus=2 --time=UNLIMITED\n"};
+}
+
+// The words of a command line, a line each: it is parsed and not run.
+bool RunCommandLine(std::string_view bytes) {
+  std::vector<std::string> words;
+  std::istringstream lines{std::string(bytes)};
+  for (std::string word; std::getline(lines, word);) {
+    if (word.starts_with("--config")) {  // another target's, and it would read any file
+      return false;
+    }
+    words.push_back(word);
+  }
+  cli::CommandLine line(std::move(words));
+  const cli::CommandLine::Outcome parsed = line.Parse();
+  CHECK(parsed.runs || !parsed.out.empty() || !parsed.errors.empty());
+  for (const char* const of_a_library : {"basic_string", "std::", "vector::", "_M_", "stoi", "stod",
+                                         "stoul", "json.exception", "regex_error"}) {
+    CHECK(parsed.errors.find(of_a_library) == std::string::npos ||
+          bytes.find(of_a_library) != std::string_view::npos);
+  }
+  return parsed.runs;
+}
+
+std::vector<std::string> CommandLineSeeds() {
+  return {"submit\n--gpus\n2\n--time\n4h\n--name\nbert\n--\npython3\ntrain.py",
+          "submit\n--gpus\n1\n--partition\nlong\na.sh",
+          "submit\n--array\n0-9%2\n--begin\nnow+1hour\ntrain.sh",
+          "run\n--pty\n--gpus\n1\n-p\nlong\nbash",
+          "status\n1,2\n--user\nann\n--state\nwaiting,running",
+          "cancel\n12_[3-9]",
+          "drain\nn[0-2],v0\n--reason\nfan",
+          "update\n--time\n8h\n--begin\n\n12",
+          "wait\n12\n--timeout\n1:30:00",
+          "scontrol\nshow\njob\n3",
+          "simulate\ntrace.csv\n--cluster\n2x4\n--policy\nlas:quantum=10m\n--json",
+          "controller\n--cluster\n2x4\n--lease\n90s\n--grace\n10h",
+          "agent\n--controller\nhead:7077\n--gpus\n8\n--data-cache\n200GB",
+          "trace\ngenerate\n--jobs\n1e3\n--seed\n1",
+          "sweep\nexperiment.toml",
+          "profile\nstages\n--model\nbert\n--\npython3\ntrain.py",
+          "help\nsubmit",
+          "--version"};
 }
 
 bool RunConfig(std::string_view bytes) {
@@ -127,6 +198,10 @@ bool RunTrace(std::string_view bytes) {
   trace::TraceOptions options;
   options.skip_bad_rows = by_content || format % 2 == 0;
   options.format = by_content ? std::string() : std::string(formats[format].name);
+  if (bytes.starts_with("map=")) {  // as --map says
+    options.columns = bytes.substr(4, std::min(bytes.find('\n'), bytes.size()) - 4);
+    bytes.remove_prefix(std::min(bytes.find('\n'), bytes.size() - 1) + 1);
+  }
   return trace::ReadTrace(FileOf(bytes, ".txt"), options).ok();
 }
 
@@ -229,6 +304,8 @@ constexpr std::array kTargets{
     Target{"job-line", RunJobLine},
     Target{"job-file", RunJobFile},
     Target{"job-option", RunJobOption, JobOptionSeeds},
+    Target{"script", RunScript, ScriptSeeds},
+    Target{"command-line", RunCommandLine, CommandLineSeeds},
     Target{"config", RunConfig},
     Target{"trace", RunTrace},
     Target{"cluster", RunCluster},

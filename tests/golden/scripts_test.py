@@ -20,7 +20,8 @@ PACKED = b"job,duration\r\n1,70\r\n"
 class Scripts(unittest.TestCase):
     def setUp(self):
         self.tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        for name in ("dev", "scripts/reference.py", "scripts/test.sh", ".ci/run"):
+        for name in ("dev", "scripts/reference.py", "scripts/test.sh", "scripts/skipped.py",
+                     ".ci/run"):
             (self.tree / name).parent.mkdir(exist_ok=True)
             shutil.copy(SOURCE / name, self.tree / name)
         rows = ["path,bytes,sha256"]
@@ -149,6 +150,23 @@ not checked: needs the published inputs
             "  golden/published_here: 9 cases equal, 0 near, 0 different, 0 not supported, 3 without "
             "their inputs",
             "docs/reference.md says where they come from; then: TRAINYARD_REFERENCE=FOLDER ./dev test"])
+
+    def test_ci_fails_where_a_test_was_skipped_but_for_what_the_kernel_refuses(self):
+        for name in ("scripts/build.sh", "bin/ctest"):
+            self.write(name, b"#!/bin/sh\n").chmod(0o755)
+        self.write("inputs/golden/manifest.csv", b"")
+        refused = b"a_test.cc:3: Skipped\nnot checked: this kernel mounts nothing\n[  SKIPPED ] 1 test.\n"
+        for output, expected in ((b"", 0), (refused, 0), (b"12 passed, 3 warnings in 2s\n", 0),
+                                 (refused + b"a_test.cc:9: Skipped\nnot today\n", 1),
+                                 (b"12 passed, 2 skipped in 2s\n", 1)):
+            self.write("build/release/Testing/Temporary/LastTest.log",
+                       b"1/9 Test: fine\nok\n7/9 Test: some/test\n" + output)
+            result = self.run_in_tree("scripts/test.sh", CI="true",
+                                      PATH=f"{self.tree}/bin:{os.environ['PATH']}",
+                                      TRAINYARD_REFERENCE=str(self.tree / "inputs"))
+            self.assertEqual(result.returncode, expected, result.stdout + result.stderr)
+            self.assertEqual("some/test: " in result.stdout, expected == 1)
+            self.assertEqual("skipped, in CI" in result.stderr, expected == 1)
 
     def test_ci_needs_the_inputs_and_leaves_nothing_unchecked(self):
         show = b'#!/bin/sh\necho "$0 $* $TRAINYARD_REFERENCE"\n'

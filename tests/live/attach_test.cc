@@ -375,11 +375,7 @@ TEST_F(AttachTest, ASecondCtrlCWithinASecondCancels) {
 // The same of jobs in containers.
 class AttachInContainerTest : public AttachTest {
  protected:
-  void SetUp() override {
-    if (const std::string refusal = podman_.MakeImage(); !refusal.empty()) {
-      GTEST_SKIP() << "not checked: this kernel does not let podman run a container:\n" << refusal;
-    }
-  }
+  void SetUp() override { TRAINYARD_NEEDS_CONTAINERS(podman_); }
   [[nodiscard]] Words InContainer(Words words) const {
     const Words options = podman_.Options();
     words.insert(words.end(), options.begin(), options.end());

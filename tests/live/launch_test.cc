@@ -208,12 +208,9 @@ TEST(LaunchTest, AVirtualEnvironmentIsTheJobs) {
 // containers
 
 TEST(LaunchTest, WorkersRunInContainersOfWhichNoneIsLeft) {
-  ASSERT_EQ(std::system("podman --version"), 0) << "podman is in packages.txt";
   LiveCluster cluster({.grace = 3});
   const Podman podman(cluster);
-  if (const std::string refusal = podman.MakeImage(); !refusal.empty()) {
-    GTEST_SKIP() << "not checked: this kernel does not let podman run a container:\n" << refusal;
-  }
+  TRAINYARD_NEEDS_CONTAINERS(podman);
   cluster.Start();
   const auto options = [&podman](Words words) {
     const Words more = podman.Options();

@@ -119,7 +119,8 @@ def test_wrong_world_size(trainers: Trainers) -> None:
     assert said.json["state"] == said.lines["state"] == "failed"
     assert said.json["exit_code"] == 1
     assert said.lines["reason"] == said.json["reason"]
-    assert re.fullmatch(rf"worker ([01]) ended with exit code 1 \(trainyard logs {job} --rank \1\)",
+    assert re.fullmatch(rf"worker ([01]) ended with exit code 1: .*WorldSizeError: .* "
+                        rf"\(trainyard logs {job} --rank \1\)",
                         said.lines["reason"]), said
     assert re.match(r"rank [01] ended with WorldSizeError: .*needs all 2 workers, but "
                     r"torch.distributed is not initialised", said.lines["note"]), said

@@ -98,7 +98,7 @@ TEST_F(NoticesTest, AProgramIsToldWhatJobsAskFor) {
   EXPECT_TRUE(Says(fmt::format("end {} gone cancelled", cancelled)));
   const std::string said = ReadAll(cluster_.Path("said"));
   EXPECT_THAT(said,
-              HasSubstr(fmt::format("begin {0} good starting\nend {0} good completed\n", good)));
+              HasSubstr(fmt::format("begin {0} good running\nend {0} good completed\n", good)));
   EXPECT_THAT(said, HasSubstr(fmt::format("fail {} bad failed\n", bad)));
   EXPECT_EQ(said.find("silent"), std::string::npos);
   EXPECT_EQ(said.find("end " + std::to_string(bad)), std::string::npos) << "once, as a failure";

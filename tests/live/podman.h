@@ -98,3 +98,13 @@ class Podman {
 };
 
 }  // namespace trainyard
+
+// Ends a test where podman runs no container. It is skipped where the kernel is to blame, and says
+// so; in CI, whose machines can, and where podman itself is missing it fails.
+#define TRAINYARD_NEEDS_CONTAINERS(podman)                                                        \
+  ASSERT_EQ(std::system("podman --version"), 0) << "podman is in packages.txt";                   \
+  if (const std::string refusal = (podman).MakeImage(); !refusal.empty()) {                       \
+    ASSERT_EQ(std::getenv("CI"), nullptr) << refusal;                                             \
+    GTEST_SKIP() << "not checked: this kernel does not let podman run a container:\n" << refusal; \
+  }                                                                                               \
+  static_assert(true)

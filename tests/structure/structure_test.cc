@@ -2,6 +2,7 @@
 // The rules of the source tree that no compiler checks: who may include whom, what every policy
 // needs beside its code, what stays out of the code that decides. One test per rule; a violation
 // reads "file:line: what is wrong; what is expected". Paths are relative to the source folder.
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +48,8 @@ File FileAt(const fs::path& path) {
           .text = ReadText(path)};
 }
 
-// The files below a folder (or the one file), by path. Hidden files are left out.
+// The files below a folder (or the one file), by path. Hidden files are left out. A folder without
+// any fails the test: its rules would hold of nothing.
 std::vector<File> FilesIn(std::string_view folder) {
   std::vector<File> files;
   const fs::path top = Root() / folder;
@@ -61,6 +63,9 @@ std::vector<File> FilesIn(std::string_view folder) {
       }
     }
   }
+  EXPECT_FALSE(files.empty()) << folder
+                              << ": there is no file; expected the folder that this test "
+                                 "looks at, or its new name in the test";
   std::sort(files.begin(), files.end(),
             [](const File& a, const File& b) { return a.path < b.path; });
   return files;
@@ -229,6 +234,22 @@ void CheckIncludesOf(const File& file, const std::string& folder, const Folders&
     Violation(file, include.line,
               "src/" + folder + " includes \"" + include.header +
                   "\"; expected itself, trainyard/ or a folder below it in the tree");
+  }
+}
+
+TEST(StructureTest, AFolderThatIsMissingFails) {
+  std::vector<File> files;
+  EXPECT_NONFATAL_FAILURE(files = FilesIn("src/no-such-folder"), "there is no file");
+  EXPECT_NONFATAL_FAILURE(files = FilesIn({"src/base", "include/no-such-folder"}),
+                          "include/no-such-folder: there is no file");
+}
+
+TEST(StructureTest, EveryRoomOfTheTreeIsThere) {
+  for (const auto& [room, below] : MayInclude()) {
+    EXPECT_TRUE(fs::is_directory(Root() / "src" / room)) << "src/" << room;
+    for (const std::string& other : below) {
+      EXPECT_TRUE(fs::is_directory(Root() / "src" / other)) << "src/" << other;
+    }
   }
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from PIL import Image
 
 WORKLOADS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(WORKLOADS.parent / "scripts"))
@@ -143,13 +144,12 @@ def make_cifar(folder: Path) -> None:
 
 
 def make_images(folder: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
     draws = numpy.random.default_rng(1)
     for kind in ("cat", "dog"):
         (folder / "train" / kind).mkdir(parents=True)
         for number in range(16):
             pixels = draws.integers(0, 256, (40, 50, 3), dtype=numpy.uint8)
-            image.fromarray(pixels).save(folder / "train" / kind / f"{number}.png")
+            Image.fromarray(pixels).save(folder / "train" / kind / f"{number}.png")
 
 
 def make_text(folder: Path) -> None:

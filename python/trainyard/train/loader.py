@@ -53,7 +53,8 @@ class DataLoader:
         drop_last: leave out the samples of an epoch that do not fill a batch.
         stage: `load` or another stage in which each batch is loaded. Nothing is loaded ahead then;
             the workers load parts of the one batch.
-        start_method: `fork` or `spawn` of workers; default: fork unless CUDA is initialised.
+        start_method: `fork`, `spawn` or `forkserver` of workers; default: fork unless CUDA is
+            initialised, whatever this Python's own default is.
         Raises ValueError for a dataset or numbers that give no batch, TypeError for arguments that
         only torch's loader has, and LoaderError in a spawned worker that runs the script.
         """

@@ -12,6 +12,7 @@ import signal
 import sys
 import weakref
 from array import array
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Callable, Optional, Sequence
 
@@ -46,6 +47,8 @@ class _Worker:
         self.process = context.Process(
             target=worker.run, args=(tasks, results, source, os.getpid()), daemon=True
         )
+        if method != "fork":
+            resource_tracker.ensure_running()  # its start would let SIGTERM through again
         # A spawned worker ignores SIGTERM only once it has started: until then it is blocked.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         try:
@@ -55,10 +58,17 @@ class _Worker:
             tasks.close()
             results.close()
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether it has neither told that it is there nor been given anything to do."""
+        return not self.ready and not self.outstanding
+
     def retire(self) -> None:
         """Lets it end once its tasks are done and their answers are here."""
         self.retires = True
-        if not self.outstanding:
+        if self.is_starting:
+            self.process.kill()  # a spawned one would import the script first, with torch in it
+        elif not self.outstanding:
             # Not before: tensors are handed over by the process that has made them.
             self.dismiss()
 
@@ -83,7 +93,13 @@ class WorkerPool:
     """Loads tasks in any number of processes; each answer is taken by its task's number."""
 
     def __init__(self, source: Source, prefetch: int, method: Optional[str] = None) -> None:
-        """`prefetch`: tasks of one worker at a time; `method`: None, `fork` or `spawn`."""
+        """`prefetch`: tasks of one worker at a time; `method`: None, `fork`, `spawn` or
+        `forkserver`. Raises ValueError for another one."""
+        if method is not None and method not in multiprocessing.get_all_start_methods():
+            raise ValueError(
+                f"start_method is one of {', '.join(multiprocessing.get_all_start_methods())}, "
+                f"not {method!r}"
+            )
         self._source = source
         self._prefetch = prefetch
         self._method = method
@@ -105,11 +121,14 @@ class WorkerPool:
         return [one.process.pid or 0 for one in self._workers + self._leaving]
 
     def resize(self, size: int) -> None:
-        """Starts or dismisses workers; the others go on. Those dismissed finish their tasks."""
+        """Starts or dismisses workers; the others go on. Those dismissed finish their tasks; first
+        go those that are still starting."""
         while len(self._workers) < size:
             self._workers.append(_Worker(self._source, self._method or start_method()))
         while len(self._workers) > size:
-            one = self._workers.pop()
+            starting = [one for one in self._workers if one.is_starting] or self._workers
+            one = starting[-1]
+            self._workers.remove(one)
             one.retire()
             self._leaving.append(one)
         self._collect(0.0)
@@ -162,6 +181,8 @@ class WorkerPool:
         everyone = self._workers + self._leaving
         for one in everyone:
             one.dismiss()
+            if one.is_starting:
+                one.process.kill()  # it would not hear of it before it has started
         self._workers, self._leaving = [], []
         for one in everyone:
             one.results.close()  # a worker that is writing an answer gets an error and leaves

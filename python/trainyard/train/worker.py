@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import signal
@@ -59,10 +60,20 @@ def run(tasks: Connection, results: Connection, source: Source, parent: int) -> 
 
 def _next(tasks: Connection, parent: int) -> "Task | None":
     while not tasks.poll(_LOOK):
-        if os.getppid() != parent:
+        if not _is_there(parent):
             return None
     task: "Task | None" = tasks.recv()
     return task
+
+
+def _is_there(parent: int) -> bool:
+    if os.getppid() == parent:
+        return True
+    # A forkserver's worker has the server as its parent, and is told of the trainer by a pipe. A
+    # forked one has that pipe, too, but so have its siblings: it does not tell whether one is dead.
+    trainer = multiprocessing.parent_process()
+    by_server = multiprocessing.get_start_method(allow_none=True) == "forkserver"
+    return by_server and trainer is not None and trainer.pid == parent and trainer.is_alive()
 
 
 def _answer(results: Connection, source: Source, task: Task) -> None:

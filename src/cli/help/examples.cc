@@ -48,7 +48,7 @@ constexpr std::array kExamples{
             "profile loader --help"
             "train.py"},
     Example{"controller", "controller --cluster cluster.toml --policy srtf --state state"},
-    Example{"agent", "agent --controller head:7077 --name n0 --gpus 8 --state state"},
+    Example{"agent", "agent --controller head:7077 --node n0 --gpus 8 --state state"},
     Example{"up", "up --nodes 2 --gpus 4"},
     Example{"replay-live", "replay-live --policy srtf --cluster 2x4 --fast-forward jobs.csv"},
     Example{"fidelity", "fidelity runs/simulated runs/live"},

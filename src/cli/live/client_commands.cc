@@ -18,9 +18,9 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_run.h"
-#include "cli/live/each_item.h"
 #include "cli/live/job_changes.h"
 #include "cli/live/job_selection.h"
+#include "cli/live/status/array_lines.h"
 #include "cli/numbers.h"
 #include "identity/token.h"
 #include "live/job_request.h"
@@ -79,12 +79,25 @@ std::string RunTimeText(const v1::JobStatus& job) {
   return job.has_started() ? base::ShortDuration(job.run_s()) : "-";
 }
 
-std::string JobsTable(const v1::JobsReply& reply, bool ended_too) {
+// `tasks`: each task of an array has a line.
+std::string JobsTable(const v1::JobsReply& reply, bool ended_too, bool tasks) {
+  std::vector<JobLine> lines;
+  std::vector<const v1::JobStatus*> jobs;
+  for (const v1::JobStatus& job : reply.jobs()) {
+    if (tasks) {
+      lines.push_back({.job = &job, .tasks = {}});
+    }
+    jobs.push_back(&job);
+  }
+  if (!tasks) {
+    lines = LinesOf(jobs);
+  }
   std::vector<std::vector<std::string>> rows{{"job", "name", "user", "state", "gpus", "attempt",
                                               "where", "submitted", "run time", "deadline",
                                               "reason"}};
-  for (const v1::JobStatus& job : reply.jobs()) {
-    rows.push_back({JobText(job), OrDash(job.request().name()), OrDash(job.request().user()),
+  for (const JobLine& line : lines) {
+    const v1::JobStatus& job = *line.job;
+    rows.push_back({TextOf(line), OrDash(job.request().name()), OrDash(job.request().user()),
                     live::StateText(job.state()), GpuCountText(job), std::to_string(job.attempt()),
                     WhereText(job), Ago(job.submitted(), reply.now()), RunTimeText(job),
                     job.has_deadline() ? LocalTime(job.deadline()) : "-",
@@ -149,7 +162,11 @@ void AddTimes(const v1::JobStatus& job, DetailLines& lines) {
   add("ended", job.has_ended(), job.ended());
   lines.emplace_back("run time", RunTimeText(job));
   add("deadline", job.has_deadline(), job.deadline());
-  add("expected end", job.has_expected_end() && !live::HasEnded(job.state()), job.expected_end());
+  if (job.has_expected_end() && !live::HasEnded(job.state())) {
+    lines.emplace_back("expected end",
+                       LocalTime(job.expected_end()) +
+                           (job.overrun() ? ", though it has overrun what it has stated" : ""));
+  }
 }
 
 std::string IterationsText(const v1::JobStatus& job, double now) {
@@ -273,12 +290,30 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
   return text;
 }
 
+// What has become of it, an event a line.
+std::string HistoryText(const v1::JobStatus& job) {
+  std::vector<std::vector<std::string>> rows{{"time", "event", "by", "before", "after"}};
+  rows.push_back({LocalTime(job.submitted()), "submitted",
+                  job.request().launch().has_owner()
+                      ? Printable(identity::NameOf(job.request().launch().owner()))
+                      : OrDash(job.request().user()),
+                  "-", "-"});
+  for (const v1::JobEvent& event : job.history()) {
+    rows.push_back({LocalTime(event.time()), Printable(event.what()), OrDash(event.by()),
+                    OrDash(event.before()), OrDash(event.after())});
+  }
+  return fmt::format("job {} ({})\n{}", JobText(job), live::StateText(job.state()),
+                     TableText(rows));
+}
+
 // ------------------------------------------------------------------------------------------ status
 
 struct StatusOptions : ClusterOptions {
   JobSelection selection;
   bool all = false;
   bool watch = false;
+  bool tasks = false;
+  bool history = false;
 };
 
 std::string StatusText(const v1::JobsReply& reply, const StatusOptions& options) {
@@ -286,13 +321,13 @@ std::string StatusText(const v1::JobsReply& reply, const StatusOptions& options)
       std::any_of(reply.jobs().begin(), reply.jobs().end(), [&reply](const v1::JobStatus& job) {
         return reply.jobs_size() > 1 && job.has_array_job() && job.command().empty();
       });
-  if (options.selection.jobs.empty() || array) {
-    return JobsTable(reply, options.all || options.selection.has_filter());
+  if (options.selection.jobs.empty() || (array && !options.history)) {
+    return JobsTable(reply, options.all || options.selection.has_filter(), options.tasks);
   }
   std::string text;
   for (const v1::JobStatus& job : reply.jobs()) {
     text += text.empty() ? "" : "\n";
-    text += JobDetails(job, reply.now());
+    text += options.history ? HistoryText(job) : JobDetails(job, reply.now());
   }
   return text;
 }
@@ -300,6 +335,9 @@ std::string StatusText(const v1::JobsReply& reply, const StatusOptions& options)
 // What is asked again and again. The number of an array alone stands for its tasks.
 Result<v1::ClientRequest> StatusCall(const StatusOptions& options, rpc::ClusterClient& client) {
   const JobSelection& selection = options.selection;
+  if (options.history && selection.jobs.empty()) {
+    return InvalidArgument("--history is of jobs named by number; expected status JOB --history");
+  }
   if (selection.jobs.empty()) {
     return FilterCall(selection, !options.all);
   }
@@ -309,7 +347,9 @@ Result<v1::ClientRequest> StatusCall(const StatusOptions& options, rpc::ClusterC
   }
   ASSIGN_OR_RETURN(const std::vector<std::uint64_t> jobs, JobNumbers(client, selection.jobs));
   v1::ClientRequest request = JobsCall(jobs, false);
-  if (jobs.size() == 1 && selection.jobs.front().find('_') == std::string::npos) {
+  request.mutable_jobs()->set_history(options.history);
+  if (jobs.size() == 1 && !options.history &&
+      selection.jobs.front().find('_') == std::string::npos) {
     ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout));
     if (reply.jobs().jobs_size() == 1 && reply.jobs().jobs(0).array_job() == jobs.front()) {
       request = JobsCall({}, false);
@@ -347,11 +387,13 @@ Status ShowStatus(const StatusOptions& options) {
 void AddStatus(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command = app.add_subcommand("status", "jobs of the cluster");
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs to describe (default: list live jobs)");
+  AddJobs(*command, options->selection, "ids of jobs to describe (default: list live jobs)");
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("--all", options->all, "list ended jobs too");
+  command->add_flag("--tasks", options->tasks, "each task of an array in a line of its own");
+  command->add_flag("--history", options->history,
+                    "what has become of the jobs and was changed of them, when and by whom");
   command->add_flag("--watch", options->watch, "again every second until Ctrl-C");
   command->callback(
       [options, &chosen] { chosen.run = [options] { return ShowStatus(*options); }; });
@@ -396,7 +438,47 @@ std::string NodeState(const v1::NodeStatus& node) {
   return std::string(node.silent() ? "silent"
                      : node.up()   ? "up"
                                    : "down") +
-         (node.drained() ? ", drained" : "");
+         (!node.drained()           ? ""
+          : node.leaving_size() > 0 ? ", draining"
+                                    : ", drained");
+}
+
+// "3 7 and 1 of others; leaving: 5 (at most 4.0s)"
+std::string JobsOnText(const v1::NodeStatus& node) {
+  std::string text = fmt::format("{}", fmt::join(node.jobs(), " "));
+  if (node.other_jobs() > 0) {
+    text += fmt::format("{}{} of others", text.empty() ? "" : " and ", node.other_jobs());
+  }
+  for (int i = 0; i < node.leaving_size(); ++i) {
+    const v1::LeavingAttempt& leaving = node.leaving(i);
+    text += i > 0 ? ", " : text.empty() ? "leaving: " : "; leaving: ";
+    text += leaving.job() > 0 ? std::to_string(leaving.job()) : "another's";
+    text += !leaving.has_left_s()   ? ""
+            : leaving.left_s() <= 0 ? " (overdue)"
+                                    : " (at most " + base::ShortDuration(leaving.left_s()) + ")";
+  }
+  return OrDash(text);
+}
+
+// What the machine has, and what decisions go by where the cluster file states something else.
+std::string CpusText(const v1::NodeStatus& node) {
+  constexpr double kMilli = 1000;
+  const double stated = static_cast<double>(node.stated_milli_cpus()) / kMilli;
+  return stated == 0 || stated == node.cpus()
+             ? std::to_string(node.cpus())
+             : fmt::format("{} (stated {:g})", node.cpus(), stated);
+}
+
+std::string MemoryText(const v1::NodeStatus& node) {
+  constexpr double kMibOfGib = 1024;
+  const auto gib = [](std::int64_t mib) {
+    return fmt::format("{:.0f}", static_cast<double>(mib) / kMibOfGib);
+  };
+  const std::string has = gib(node.memory_mib());
+  const std::string stated = gib(node.stated_memory_mib());
+  return node.stated_memory_mib() == 0 || has == stated
+             ? has + " GiB"
+             : fmt::format("{} (stated {}) GiB", has, stated);
 }
 
 // "12/200 GiB: coco imagenet"
@@ -451,16 +533,11 @@ std::string NodesText(const v1::NodesReply& reply) {
     up += is_up ? 1 : 0;
     gpus += is_up ? node.gpus() : 0;
     used += is_up ? node.gpus_used() : 0;
-    std::string jobs;
-    for (const std::uint64_t job : node.jobs()) {
-      jobs += fmt::format("{}{}", jobs.empty() ? "" : " ", job);
-    }
     rows.push_back({OrDash(node.node()), NodeState(node),
                     fmt::format("{}/{}", node.gpus_used(), node.gpus()), OrDash(node.gpu_type()),
-                    std::to_string(node.cpus()),
-                    fmt::format("{:.0f} GiB", static_cast<double>(node.memory_mib()) / 1024),
+                    CpusText(node), MemoryText(node),
                     node.last_heard() > 0 ? Ago(node.last_heard(), reply.now()) : "-",
-                    OrDash(node.address()), OrDash(jobs)});
+                    OrDash(node.address()), JobsOnText(node)});
     if (has_data) {
       rows.back().push_back(DataText(node));
     }
@@ -497,23 +574,20 @@ struct DrainOptions : ClusterOptions {
 };
 
 Status Drain(const DrainOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  return ForEach(
-      *client, options.json, options.nodes,
-      [&](const std::string& node) {
-        v1::ClientRequest request;
-        request.mutable_drain()->set_node(node);
-        request.mutable_drain()->set_drain(options.drain);
-        request.mutable_drain()->set_reason(options.reason);
-        return request;
-      },
-      [&](const v1::ClientReply& reply) {
-        const v1::NodeStatus& status = reply.drain().status();
-        if (!options.json) {
-          fmt::print("node {} is {}\n", Printable(status.node()), NodeState(status));
-        }
-        return status;
-      });
+  v1::ClientRequest request;
+  v1::DrainRequest& drain = *request.mutable_drain();
+  drain.mutable_nodes()->Assign(options.nodes.begin(), options.nodes.end());
+  drain.set_drain(options.drain);
+  drain.set_reason(options.reason);
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  const v1::DrainReply& drained = reply.drain();
+  if (options.json) {
+    PrintJsonList(std::vector<v1::NodeStatus>(drained.nodes().begin(), drained.nodes().end()));
+  }
+  for (int i = 0; i < drained.nodes_size() && !options.json; ++i) {
+    fmt::print("node {} is {}\n", Printable(drained.nodes(i).node()), NodeState(drained.nodes(i)));
+  }
+  return TellLeftOut(drained.left_out());
 }
 
 void AddDrain(CLI::App& app, Command& chosen, bool drain) {
@@ -522,7 +596,7 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
   CLI::App* command = app.add_subcommand(
       drain ? "drain" : "undrain",
       drain ? "clear nodes: their jobs get notice and go on elsewhere" : "give nodes jobs again");
-  command->add_option("NODE", options->nodes, "names of nodes")->required();
+  AddNames(*command, "NODE", options->nodes, "names of nodes, or lists: n[0-2],v0")->required();
   if (drain) {
     command->add_option("--reason", options->reason, "why, for whoever looks at `nodes`");
   }

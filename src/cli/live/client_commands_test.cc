@@ -507,23 +507,22 @@ TEST(LogsTest, AnEmptyLogIsExplained) {
             "there is no program 'x'\n");
 }
 
-TEST(CancelTest, TriesAllAndReportsTheFirstError) {
+TEST(CancelTest, IsOneCallAndReportsTheFirstError) {
   FakeController controller([](const v1::ClientRequest& request) {
-    if (request.cancel().job() == 7) {
-      return NotFound("trainyard: no job 7");
-    }
+    EXPECT_EQ(request.cancel().selection().jobs_size(), 2);
     v1::ClientReply reply;
-    if (request.has_jobs()) {  // whether the numbers are those of arrays
-      reply.mutable_jobs();
-    } else {
-      *reply.mutable_cancel()->mutable_status() = JobWith(v1::STOPPING);
-    }
+    v1::Changed& changed = *reply.mutable_cancel()->mutable_changed();
+    *changed.add_jobs() = JobWith(v1::STOPPING);
+    v1::LeftOut& left = *changed.add_left_out();
+    left.set_code(kNotFound);
+    left.set_why("there is no job 7");
     return reply;
   });
   const Outcome outcome = Invoke({"cancel", "7", "12", "--controller", controller.address()});
   ASSERT_FALSE(outcome.status.ok());
-  EXPECT_EQ(outcome.status.error().message, "trainyard: no job 7");
+  EXPECT_EQ(outcome.status.error().message, "there is no job 7");
   EXPECT_EQ(outcome.out, "job 12 is stopping\n");
+  EXPECT_EQ(controller.requests().size(), 1U);
 }
 
 TEST(ResizeTest, SendsTheNumber) {
@@ -550,7 +549,7 @@ TEST(NodesTest, ListsAndDrains) {
     node.set_drained(request.drain().drain());
     v1::ClientReply reply;
     if (request.has_drain()) {
-      *reply.mutable_drain()->mutable_status() = node;
+      *reply.mutable_drain()->add_nodes() = node;
     } else {
       *reply.mutable_nodes()->add_nodes() = node;
       reply.mutable_nodes()->set_policy("las");

@@ -259,7 +259,7 @@ class LogCopy {
 
 // The one job that is meant.
 Result<std::uint64_t> ChosenJob(const LogsOptions& options, rpc::ClusterClient& client) {
-  if (!options.selection.jobs.empty() && !options.selection.has_filter()) {
+  if (options.selection.jobs.size() == 1 && !options.selection.has_filter()) {
     ASSIGN_OR_RETURN(const std::vector<std::uint64_t> numbers,
                      JobNumbers(client, options.selection.jobs));
     return numbers.front();
@@ -300,7 +300,7 @@ Status CopyLogFrom(const LogsOptions& options, std::uint64_t job, std::uint64_t 
 void AddLogs(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<LogsOptions>();
   CLI::App* command = app.add_subcommand("logs", "output of a job's workers");
-  command->add_option("JOB", options->selection.jobs, "id of the job")->expected(0, 1);
+  AddJobs(*command, options->selection, "id of the job")->expected(0, 1);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("-f,--follow", options->follow, "go on until the job has ended")

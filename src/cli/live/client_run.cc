@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -33,6 +34,7 @@
 #include "cli/live/client_logs.h"
 #include "cli/live/client_submit.h"
 #include "cli/live/job_selection.h"
+#include "cli/live/status/array_lines.h"
 #include "cli/numbers.h"
 #include "live/access/signals.h"
 
@@ -53,8 +55,8 @@ int ExitStatusOf(const v1::JobStatus& job) {
   return job.exit_code() > 0 && job.exit_code() <= kMost ? job.exit_code() : kFailed;
 }
 
-std::string EndText(const v1::JobStatus& job) {
-  return fmt::format("job {} {}{}{}{}", JobText(job), live::StateText(job.state()),
+std::string EndText(const v1::JobStatus& job, const std::string& name) {
+  return fmt::format("job {} {}{}{}{}", name, live::StateText(job.state()),
                      job.reason().empty() ? "" : ": ", Printable(job.reason()),
                      job.state() == v1::FAILED && job.exit_code() != 0
                          ? fmt::format(" (exit code {})", job.exit_code())
@@ -66,6 +68,7 @@ std::string EndText(const v1::JobStatus& job) {
 struct WaitOptions : ClusterOptions {
   JobSelection selection;
   bool any = false;
+  bool tasks = false;    // tells of each task of an array
   double timeout_s = 0;  // 0: none
 };
 
@@ -75,6 +78,7 @@ class Waiting {
   Waiting(const WaitOptions& options, const std::vector<v1::JobStatus>& jobs) : options_(options) {
     for (const v1::JobStatus& job : jobs) {
       numbers_.push_back(job.job());
+      left_[ArrayOf(job)] += 1;
     }
   }
 
@@ -90,14 +94,22 @@ class Waiting {
       if (!live::HasEnded(job.state()) || !told_.insert(job.job()).second) {
         continue;
       }
-      if (!options_.json) {
-        fmt::print("{}\n", EndText(job));
-        std::fflush(stdout);
-      }
       ended_.push_back(job);
       status_ = status_ == 0 ? ExitStatusOf(job) : status_;
+      const std::uint64_t array = ArrayOf(job);
+      untold_[array].push_back(job);
+      left_[array] -= 1;
+      if (array == 0 || left_[array] == 0 || options_.any) {
+        TellOf(array);
+      }
     }
     return {};
+  }
+  // What has ended and has not been told, as tasks of an array of which others have not ended.
+  void TellRest() {
+    while (!untold_.empty()) {
+      TellOf(untold_.begin()->first);
+    }
   }
   [[nodiscard]] bool IsOver() const {
     return options_.any ? !ended_.empty() : ended_.size() == numbers_.size();
@@ -113,6 +125,21 @@ class Waiting {
   [[nodiscard]] const std::vector<v1::JobStatus>& ended() const { return ended_; }
 
  private:
+  // The array whose tasks share lines; 0: the job has a line of its own.
+  [[nodiscard]] std::uint64_t ArrayOf(const v1::JobStatus& job) const {
+    return options_.tasks ? 0 : job.array_job();
+  }
+  void TellOf(std::uint64_t array) {
+    const auto told = untold_.extract(array);
+    std::vector<const v1::JobStatus*> jobs;
+    for (const v1::JobStatus& job : told.mapped()) {
+      jobs.push_back(&job);
+    }
+    for (const JobLine& line : options_.json ? std::vector<JobLine>() : LinesOf(jobs)) {
+      fmt::print("{}\n", EndText(*line.job, TextOf(line)));
+    }
+    std::fflush(stdout);
+  }
   // Of those that somebody has held since: nothing but a release lets them end.
   void TellOfHeld(const v1::JobsReply& reply) {
     constexpr std::size_t kEnough = 10;
@@ -124,16 +151,25 @@ class Waiting {
         held.push_back(&job);
       }
     }
-    for (std::size_t i = 0; i < std::min(held.size(), kEnough); ++i) {
-      Tell(fmt::format("job {} is {}", JobText(*held[i]), Printable(held[i]->reason())));
+    std::vector<JobLine> lines;
+    for (const v1::JobStatus* const job : held) {
+      lines.push_back({.job = job, .tasks = {}});
     }
-    if (held.size() > kEnough) {
-      Tell(fmt::format("{} more are held", held.size() - kEnough));
+    if (!options_.tasks) {
+      lines = LinesOf(held);
+    }
+    for (std::size_t i = 0; i < std::min(lines.size(), kEnough); ++i) {
+      Tell(fmt::format("job {} is {}", TextOf(lines[i]), Printable(lines[i].job->reason())));
+    }
+    if (lines.size() > kEnough) {
+      Tell(fmt::format("{} more are held", lines.size() - kEnough));
     }
   }
 
   const WaitOptions& options_;
   std::vector<std::uint64_t> numbers_;
+  std::map<std::uint64_t, std::size_t> left_;                   // by array: not ended
+  std::map<std::uint64_t, std::vector<v1::JobStatus>> untold_;  // by array
   std::set<std::uint64_t> told_;
   std::set<std::uint64_t> held_;
   std::vector<v1::JobStatus> ended_;
@@ -154,6 +190,7 @@ Status Wait(const WaitOptions& options, Command& chosen) {
       break;
     }
     if (options.timeout_s > 0 && std::chrono::steady_clock::now() >= until) {
+      waiting.TellRest();
       return Failed(fmt::format("{} of {} jobs have not ended after {}", waiting.left(),
                                 jobs.size(), base::ShortDuration(options.timeout_s)));
     }
@@ -442,11 +479,11 @@ void AddWait(CLI::App& app, Command& chosen) {
   command->footer(
       "The exit status is 0 if all have completed, otherwise that of the first that has not: its\n"
       "own exit code, or 1.\n");
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+  AddJobs(*command, options->selection);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command->add_flag("--any", options->any, "until one of them has ended");
+  command->add_flag("--tasks", options->tasks, "a line for each task of an array, when it ends");
   command->add_option("--timeout", options->timeout_s, "give up after this time: 90s, 15m, 2h")
       ->type_name("TIME")
       ->transform(Span());

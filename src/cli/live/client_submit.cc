@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -21,11 +22,11 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/live/batch_script.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_submit.h"
 #include "cli/live/job_file.h"
+#include "cli/live/slurm/batch_script.h"
 #include "cli/live/workload_file.h"
 #include "daemon/clock.h"
 #include "live/job_request.h"
@@ -58,12 +59,19 @@ std::string RandomToken() {
   return token;
 }
 
-// What the options and the command say beside a file, and what is left to say.
-Status CompleteJob(const JobOptionValues& options, const std::vector<std::string>& words,
-                   v1::JobRequest& job) {
+Status TakeOptions(const JobOptionValues& options, v1::JobRequest& job) {
   for (const auto& [key, text] : options.settings) {
     RETURN_IF_ERROR(SetJobOption(key, text, job));
   }
+  if (job.launch().working_directory().empty()) {
+    std::error_code code;
+    job.mutable_launch()->set_working_directory(std::filesystem::current_path(code).string());
+  }
+  return {};
+}
+
+// What the command says beside a file and options, and what is left to say.
+Status CompleteJob(const std::vector<std::string>& words, v1::JobRequest& job) {
   v1::LaunchSpec& launch = *job.mutable_launch();
   if (!words.empty()) {
     launch.mutable_command()->Assign(words.begin(), words.end());
@@ -87,43 +95,44 @@ Status CompleteJob(const JobOptionValues& options, const std::vector<std::string
   if (job.user().empty()) {
     job.set_user(LoginName());
   }
-  if (launch.working_directory().empty()) {
-    std::error_code code;
-    launch.set_working_directory(std::filesystem::current_path(code).string());
-  }
   return {};
 }
 
-Result<v1::JobRequest> RequestedJob(const JobOptionValues& options,
-                                    const std::vector<std::string>& words) {
+// A job, and the script that says what it is, if one does.
+struct Requested {
   v1::JobRequest job;
+  std::optional<BatchScript> script{};
+};
+
+Result<Requested> RequestedJob(const JobOptionValues& options,
+                               const std::vector<std::string>& words) {
+  Requested requested;
+  v1::JobRequest& job = requested.job;
   if (!options.script.empty()) {
-    if (!IsScript(options.script)) {
-      return InvalidArgument(fmt::format(
-          "'{0}' is no script that begins with #!; expected one, or -- before the job's "
-          "command: trainyard submit [OPTIONS] -- {0}",
-          options.script));
-    }
-    RETURN_IF_ERROR(ReadBatchScript(options.script, words, job));
-    RETURN_IF_ERROR(CompleteJob(options, {}, job));
-    return job;
-  }
-  if (!options.file.empty()) {
+    ASSIGN_OR_RETURN(requested.script, BatchScript::Read(options.script, job));
+  } else if (!options.file.empty()) {
     RETURN_IF_ERROR(ReadJobFile(options.file, job));
   }
-  RETURN_IF_ERROR(CompleteJob(options, words, job));
+  RETURN_IF_ERROR(TakeOptions(options, job));
+  if (requested.script) {
+    requested.script->SetCommand(words, job);
+    RETURN_IF_ERROR(CompleteJob({}, job));
+    return requested;
+  }
+  RETURN_IF_ERROR(CompleteJob(words, job));
   if (!job.array().empty() && options.input == v1::LaunchSpec::TERMINAL) {
     return InvalidArgument("--pty shows one job, and --array makes several; expected one of both");
   }
   // One input cannot be given to several.
   job.mutable_launch()->set_input(job.array().empty() ? options.input : v1::LaunchSpec::NOTHING);
-  return job;
+  return requested;
 }
 
 Result<v1::JobRequest> RequestedApp(const SubmitOptions& options,
                                     const std::vector<std::string>& words, const WorkloadApp& app) {
   v1::JobRequest job = app.request;
-  RETURN_IF_ERROR(CompleteJob(options, words, job));
+  RETURN_IF_ERROR(TakeOptions(options, job));
+  RETURN_IF_ERROR(CompleteJob(words, job));
   RETURN_IF_ERROR(FillPlaceholders(app.placeholders, *job.mutable_launch()));
   return job;
 }
@@ -281,6 +290,15 @@ Status SubmitWorkload(const SubmitOptions& options, const std::vector<std::strin
   return status;
 }
 
+// Of the values that options state.
+std::vector<std::string_view> KeysOf(const JobOptionValues& options) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, text] : options.settings) {
+    keys.push_back(key);
+  }
+  return keys;
+}
+
 }  // namespace
 
 Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
@@ -288,11 +306,22 @@ Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
                                 rpc::ClusterClient& client) {
   v1::ClientRequest request;
   v1::SubmitRequest& submit = *request.mutable_submit();
-  ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedJob(options, words));
+  ASSIGN_OR_RETURN(Requested requested, RequestedJob(options, words));
+  *submit.mutable_job() = std::move(requested.job);
   submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
   submit.set_wait_for_verdict(wait);
-  ASSIGN_OR_RETURN(v1::ClientReply reply,
-                   client.Call(request, wait ? kVerdictTimeout : kTimeout, kPatience));
+  Result<v1::ClientReply> called =
+      client.Call(request, wait ? kVerdictTimeout : kTimeout, kPatience);
+  if (!called.ok()) {
+    return requested.script ? requested.script->AtLine(called.error(), KeysOf(options))
+                            : called.error();
+  }
+  v1::ClientReply reply = std::move(called).value();
+  if (requested.script) {
+    for (const std::string& sentence : requested.script->warnings()) {
+      Tell(Printable(sentence));
+    }
+  }
   for (const std::string& sentence : reply.submit().ignored()) {
     Tell(Printable(sentence));
   }

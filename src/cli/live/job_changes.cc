@@ -10,17 +10,19 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
-#include "cli/live/each_item.h"
+#include "cli/live/client_json.h"
 #include "cli/live/job_file.h"
 #include "cli/live/job_selection.h"
+#include "cli/live/status/array_lines.h"
+#include "live/job_request.h"
 
 namespace trainyard::cli {
 namespace {
@@ -33,37 +35,22 @@ struct ChangeOptions : ClusterOptions {
   std::vector<std::pair<std::string, std::string>> values;  // of update
 };
 
-// Which call it is, and the status in its answer.
-struct JobChange {
-  void (*put)(const ChangeOptions& options, std::uint64_t job, v1::ClientRequest& request);
-  const v1::JobStatus& (*status)(const v1::ClientReply& reply);
-  // Of the jobs that a filter or the number of an array stands for: those that are meant.
-  bool (*is_meant)(const ChangeOptions& options, const v1::JobStatus& job);
-};
+// Puts the call and gives its selection.
+using PutCall = v1::Selection* (*)(const ChangeOptions& options, v1::ClientRequest& request);
 
-bool IsAny(const ChangeOptions& /*options*/, const v1::JobStatus& /*job*/) { return true; }
-bool IsHeldOrNot(const ChangeOptions& options, const v1::JobStatus& job) {
-  return job.held() != options.hold &&
-         (!options.hold || job.state() == v1::WAITING || job.state() == v1::SUBMITTED);
+v1::Selection* PutCancel(const ChangeOptions& /*options*/, v1::ClientRequest& request) {
+  return request.mutable_cancel()->mutable_selection();
 }
-bool HoldsGpus(const ChangeOptions& /*options*/, const v1::JobStatus& job) {
-  return job.state() == v1::RUNNING || job.state() == v1::STARTING;
-}
-
-void PutCancel(const ChangeOptions& /*options*/, std::uint64_t job, v1::ClientRequest& request) {
-  request.mutable_cancel()->set_job(job);
-}
-void PutHold(const ChangeOptions& options, std::uint64_t job, v1::ClientRequest& request) {
-  request.mutable_hold()->set_job(job);
+v1::Selection* PutHold(const ChangeOptions& options, v1::ClientRequest& request) {
   request.mutable_hold()->set_hold(options.hold);
+  return request.mutable_hold()->mutable_selection();
 }
-void PutRequeue(const ChangeOptions& options, std::uint64_t job, v1::ClientRequest& request) {
-  request.mutable_requeue()->set_job(job);
+v1::Selection* PutRequeue(const ChangeOptions& options, v1::ClientRequest& request) {
   request.mutable_requeue()->set_hold(options.hold);
+  return request.mutable_requeue()->mutable_selection();
 }
-void PutUpdate(const ChangeOptions& options, std::uint64_t job, v1::ClientRequest& request) {
+v1::Selection* PutUpdate(const ChangeOptions& options, v1::ClientRequest& request) {
   v1::UpdateRequest& update = *request.mutable_update();
-  update.set_job(job);
   for (const auto& [key, text] : options.values) {
     update.add_fields(key);
     if (!text.empty()) {
@@ -71,69 +58,76 @@ void PutUpdate(const ChangeOptions& options, std::uint64_t job, v1::ClientReques
       static_cast<void>(SetJobOption(key, text, *update.mutable_values()).ok());
     }
   }
+  return update.mutable_selection();
 }
 
-constexpr JobChange kCancel{
-    PutCancel,
-    [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.cancel().status(); },
-    IsAny};
-constexpr JobChange kHold{
-    PutHold,
-    [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.hold().status(); },
-    IsHeldOrNot};
-constexpr JobChange kRequeue{
-    PutRequeue,
-    [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.requeue().status(); },
-    HoldsGpus};
-constexpr JobChange kUpdate{
-    PutUpdate,
-    [](const v1::ClientReply& reply) -> const v1::JobStatus& { return reply.update().status(); },
-    IsAny};
+// "; priority 0 -> 5, time 1h -> none": what an update has changed of the job.
+std::string UpdatedText(const v1::JobStatus& job) {
+  constexpr std::string_view kUpdated = "updated ";
+  const auto value = [](const std::string& text) {
+    return text.empty() ? std::string("none") : Printable(text);
+  };
+  std::string changes;
+  for (const v1::JobEvent& event : job.history()) {
+    if (event.what().starts_with(kUpdated)) {
+      changes += fmt::format("{} {} {} -> {}", changes.empty() ? ";" : ",",
+                             Printable(event.what().substr(kUpdated.size())), value(event.before()),
+                             value(event.after()));
+    }
+  }
+  return changes;
+}
 
-Status ApplyTo(const ChangeOptions& options, const JobChange& change) {
-  if (change.put == PutUpdate && options.values.empty()) {
+void PrintChanged(const v1::Changed& changed) {
+  std::vector<const v1::JobStatus*> plain;
+  for (const v1::JobStatus& job : changed.jobs()) {
+    if (const std::string updated = UpdatedText(job); !updated.empty()) {
+      fmt::print("job {} is {}{}{}\n", JobText(job), live::StateText(job.state()),
+                 job.held() ? ", held" : "", updated);
+    } else {
+      plain.push_back(&job);
+    }
+  }
+  for (const JobLine& line : LinesOf(plain)) {
+    fmt::print("job {} is {}{}\n", TextOf(line), live::StateText(line.job->state()),
+               line.job->held() ? ", held" : "");
+  }
+}
+
+Status ApplyTo(const ChangeOptions& options, PutCall put) {
+  if (put == PutUpdate && options.values.empty()) {
     return InvalidArgument(
         "nothing is to be updated; expected --time, --begin, --dependency, --priority, --set-name, "
         "--set-queue or --gpus");
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs, SelectJobs(*client, options.selection, true));
-  if (jobs.size() != options.selection.jobs.size()) {
-    std::erase_if(jobs, [&](const v1::JobStatus& job) { return !change.is_meant(options, job); });
+  v1::ClientRequest request;
+  ASSIGN_OR_RETURN(*put(options, request), SelectionOf(options.selection));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  for (const std::string& sentence : reply.update().ignored()) {
+    Tell(Printable(sentence));
   }
-  std::set<std::string> told;
-  return ForEach(
-      *client, options.json, jobs,
-      [&](const v1::JobStatus& job) {
-        v1::ClientRequest request;
-        change.put(options, job.job(), request);
-        return request;
-      },
-      [&](const v1::ClientReply& reply) {
-        const v1::JobStatus& status = change.status(reply);
-        for (const std::string& sentence : reply.update().ignored()) {
-          if (told.insert(sentence).second) {
-            Tell(Printable(sentence));
-          }
-        }
-        if (!options.json) {
-          fmt::print("job {} is {}{}\n", JobText(status), live::StateText(status.state()),
-                     status.held() ? ", held" : "");
-        }
-        return status;
-      });
+  const v1::Changed* const changed = live::ChangedOf(reply);
+  if (changed == nullptr) {
+    return Failed(
+        "the controller's answer does not say what it has done; expected a controller of "
+        "the same version");
+  }
+  if (options.json) {
+    PrintJsonList(std::vector<v1::JobStatus>(changed->jobs().begin(), changed->jobs().end()));
+  } else {
+    PrintChanged(*changed);
+  }
+  return TellLeftOut(changed->left_out());
 }
 
-CLI::App* AddChange(CLI::App& app, Command& chosen, const JobChange& change,
+CLI::App* AddChange(CLI::App& app, Command& chosen, PutCall put,
                     const std::shared_ptr<ChangeOptions>& options) {
   CLI::App* command = app.add_subcommand(options->name, options->help);
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+  AddJobs(*command, options->selection);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
-  command->callback([options, &chosen, &change] {
-    chosen.run = [options, &change] { return ApplyTo(*options, change); };
-  });
+  command->callback(
+      [options, &chosen, put] { chosen.run = [options, put] { return ApplyTo(*options, put); }; });
   return command;
 }
 
@@ -147,19 +141,19 @@ std::shared_ptr<ChangeOptions> Named(const char* name, const char* help) {
 }  // namespace
 
 void AddCancel(CLI::App& app, Command& chosen) {
-  AddChange(app, chosen, kCancel, Named("cancel", "end jobs"));
+  AddChange(app, chosen, PutCancel, Named("cancel", "end jobs"));
 }
 
 void AddHold(CLI::App& app, Command& chosen) {
-  const auto hold = Named("hold", "keep waiting jobs from starting");
+  const auto hold = Named("hold", "keep waiting jobs from starting; running ones go on");
   hold->hold = true;
-  AddChange(app, chosen, kHold, hold);
-  AddChange(app, chosen, kHold, Named("release", "let held jobs start again"));
+  AddChange(app, chosen, PutHold, hold);
+  AddChange(app, chosen, PutHold, Named("release", "let held jobs start again"));
 }
 
 void AddRequeue(CLI::App& app, Command& chosen) {
   const auto options = Named("requeue", "make running jobs give their GPUs back and wait again");
-  AddChange(app, chosen, kRequeue, options)
+  AddChange(app, chosen, PutRequeue, options)
       ->add_flag("--hold", options->hold, "and keep them from starting until they are released");
 }
 
@@ -168,7 +162,7 @@ void AddUpdate(CLI::App& app, Command& chosen) {
       Named("update",
             "give jobs another time limit, begin, dependency, priority, name, queue or "
             "number of GPUs");
-  CLI::App* command = AddChange(app, chosen, kUpdate, options);
+  CLI::App* command = AddChange(app, chosen, PutUpdate, options);
   for (const JobOption& option : JobOptions()) {
     const std::string key(option.key);
     constexpr std::array<std::string_view, 7> kKeys{"time", "begin", "dependency", "priority",

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <concepts>
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
@@ -21,7 +20,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/live/slurm_time.h"
+#include "cli/live/slurm/slurm_time.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/text_check.h"
@@ -39,11 +38,11 @@ struct Setting {
   std::string where;  // "job.toml:3: 'gpus'" or "--gpus"
   ErrorCode error = ErrorCode::kInvalidArgument;
 
-  [[nodiscard]] Error Bad(std::string_view expected) const {
-    return {error, fmt::format("{} is {}; expected {}", where,
+  [[nodiscard]] Error Bad(std::string_view expected, std::string_view why = {}) const {
+    return {error, fmt::format("{} is {}{}{}; expected {}", where,
                                value.is_string() ? fmt::format("'{}'", value.get<std::string>())
                                                  : value.dump(),
-                               expected)};
+                               why.empty() ? "" : ": ", why, expected)};
   }
   [[nodiscard]] std::optional<std::string> Text() const {
     return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
@@ -74,13 +73,14 @@ Result<std::int64_t> IntegerOf(const Setting& setting, double least, double most
   return static_cast<std::int64_t>(*number);
 }
 
-std::optional<double> DurationOf(const Setting& setting) {
+// Seconds, more than 0 unless `zero`.
+Result<double> DurationOf(const Setting& setting, std::string_view expected, bool zero = false) {
   const std::optional<std::string> text = setting.Text();
-  std::optional<double> seconds = text ? base::ToSpan(*text) : setting.Number();
-  if (text && !seconds) {
-    seconds = SlurmSpan(*text);
-  }
-  return seconds && *seconds >= 0 && *seconds <= model::kMostTraceSeconds ? seconds : std::nullopt;
+  const TimeReading span =
+      text ? ReadSpan(*text) : TimeReading{.seconds = setting.Number(), .why = {}};
+  const bool good = span.seconds && *span.seconds >= 0 && (zero || *span.seconds > 0) &&
+                    *span.seconds <= model::kMostTraceSeconds;
+  return good ? Result<double>(*span.seconds) : setting.Bad(expected, span.why);
 }
 
 // ------------------------------------------------------------------------------------------- keys
@@ -96,8 +96,14 @@ Status SetGpus(const Setting& setting, v1::JobRequest& job) {
     return count && *count == std::floor(*count) && *count >= 1 &&
            *count <= static_cast<double>(model::kMostGpus);
   };
-  if (ends.size() > 2 || !is_count(least) || !is_count(most) || *most < *least) {
+  if (!least && is_count(most) && !ends.front().empty()) {
+    return setting.Bad(kExpected, "types are stated by --gpu-types");
+  }
+  if (ends.size() > 2 || !is_count(least) || !is_count(most)) {
     return setting.Bad(kExpected);
+  }
+  if (*most < *least) {
+    return setting.Bad(kExpected, "the least number is greater than the most");
   }
   job.set_gpus(static_cast<int>(*least));
   job.set_min_gpus(ends.size() == 2 ? static_cast<int>(*least) : 0);
@@ -145,39 +151,42 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
 
 Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::optional<Duration>* /*type*/) {
-  const std::optional<double> seconds = DurationOf(setting);
-  if (info.name == "time" && base::ToNumber(setting.Text().value_or(""))) {
+  const std::string text = setting.Text().value_or("");
+  const bool is_limit = info.name == "time";
+  if (is_limit && (IsUnlimited(text) || setting.value == 0)) {
+    job.clear_time_s();
+    return {};
+  }
+  if (is_limit && base::ToNumber(text)) {
     return setting.Bad("a unit, as Slurm counts minutes here: 90m, 2h or 1-12:00:00");
   }
-  if (!seconds || *seconds == 0) {
-    return setting.Bad("a duration such as 90s, 15m or 2h");
-  }
-  live::SetInRequest(info.request, *seconds, job);
+  ASSIGN_OR_RETURN(const double seconds,
+                   DurationOf(setting, is_limit ? "a duration such as 90s, 15m or 2h, or UNLIMITED"
+                                                : "a duration such as 90s, 15m or 2h"));
+  live::SetInRequest(info.request, seconds, job);
   return {};
 }
 
 Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
                 const std::optional<TimePoint>* /*type*/) {
-  std::optional<double> seconds = DurationOf(setting);
-  const std::string text = setting.Text().value_or("");
+  constexpr const char* kExpected =
+      "a duration from now such as 90s, 15m or 2h, or a time: 2026-11-21T18:00, 18:00, now+1hour";
+  const std::optional<std::string> text = setting.Text();
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::optional<double> at = ParseTime(text);
-  if (*at < 0) {
-    at = SlurmTime(text, now);
-  }
-  if (at) {
+  const TimeReading at = text ? ReadTime(*text, now) : TimeReading();
+  std::optional<double> seconds = text ? base::ToSpan(*text) : setting.Number();
+  if (at.seconds) {
     // `now` of a script that takes its time is now.
-    seconds = text.starts_with("now") || text == "today" ? std::max(*at - now, 1e-6) : *at - now;
-    if (*seconds <= 0) {
+    const bool from_now = text->starts_with("now") || *text == "today";
+    seconds = *at.seconds - now;
+    if (!from_now && *seconds <= 0) {
       return setting.Bad("a time to come");
     }
+    seconds = std::max(*seconds, 1e-6);
   }
-  const bool is_clock = text.find(':') != std::string::npos;  // "25:00" is no 25 minutes
-  if (!seconds || *seconds == 0 || (is_clock && !at)) {
-    return setting.Bad(
-        "a duration from now such as 90s, 15m or 2h, or a time: 2026-11-21T18:00, 18:00, "
-        "now+1hour");
+  if (!seconds || !(*seconds > 0) || *seconds > model::kMostTraceSeconds) {
+    return setting.Bad(kExpected, at.why);
   }
   live::SetInRequest(info.request, *seconds, job);
   return {};
@@ -236,12 +245,13 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& /*info*/, v1:
   double worth = model::kMostTraceSeconds;
   for (const std::string_view item : base::Split(text, ",")) {
     const std::size_t equals = item.find('=');
-    const std::optional<double> after = base::ToSpan(item.substr(0, equals));
+    const TimeReading span = ReadSpan(item.substr(0, equals));
+    const std::optional<double>& after = span.seconds;
     const bool has_value = equals != std::string_view::npos;
     const auto value = base::ToNumber(has_value ? item.substr(equals + 1) : std::string_view());
     if (!after || *after <= before || *after > model::kMostTraceSeconds || !value || *value <= 0 ||
         *value > worth) {
-      return setting.Bad(kExpected);
+      return setting.Bad(kExpected, span.why);
     }
     v1::SoftDeadline& deadline = *job.add_soft_deadlines();
     deadline.set_after_s(*after);
@@ -370,11 +380,9 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& /*info*/, v1:
 // ----------------------------------------------------------------------------------- other keys
 
 Status SetIterationTime(const Setting& setting, v1::JobRequest& job) {
-  const std::optional<double> seconds = DurationOf(setting);
-  if (!seconds || *seconds == 0) {
-    return setting.Bad("the seconds from one iteration to the next");
-  }
-  job.mutable_stages()->set_iteration_s(*seconds);
+  ASSIGN_OR_RETURN(const double seconds,
+                   DurationOf(setting, "the seconds from one iteration to the next"));
+  job.mutable_stages()->set_iteration_s(seconds);
   return {};
 }
 
@@ -480,11 +488,9 @@ Status SetMounts(const Setting& setting, v1::JobRequest& job) {
 }
 
 Status SetGrace(const Setting& setting, v1::JobRequest& job) {
-  const std::optional<double> seconds = DurationOf(setting);
-  if (!seconds) {
-    return setting.Bad("a duration such as 30s or 2m");
-  }
-  job.mutable_launch()->set_grace(std::llround(*seconds * 1000));
+  ASSIGN_OR_RETURN(const double seconds,
+                   DurationOf(setting, "a duration such as 30s or 2m", /*zero=*/true));
+  job.mutable_launch()->set_grace(std::llround(seconds * 1000));
   return {};
 }
 
@@ -737,23 +743,6 @@ Status ReadJobFile(const std::string& path, v1::JobRequest& job) {
   ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path));
   RETURN_IF_ERROR(io::CheckText(path, text));
   return json ? ReadJson(path, text, job) : ReadToml(path, text, job);
-}
-
-double ParseTime(std::string_view text) {
-  constexpr double kNone = -1;
-  std::string whole(text);
-  std::replace(whole.begin(), whole.end(), ' ', 'T');
-  const bool utc = whole.ends_with('Z');
-  whole.resize(whole.size() - (utc ? 1 : 0));
-  for (const char* const form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"}) {
-    std::tm parts{};
-    const char* const end = strptime(whole.c_str(), form, &parts);
-    if (end != nullptr && *end == '\0') {
-      parts.tm_isdst = -1;  // as it is on that day
-      return static_cast<double>(utc ? timegm(&parts) : std::mktime(&parts));
-    }
-  }
-  return kNone;
 }
 
 }  // namespace trainyard::cli

@@ -34,8 +34,4 @@ struct JobOption {
 // unknown key, a value of the wrong kind.
 [[nodiscard]] Status ReadJobFile(const std::string& path, v1::JobRequest& job);
 
-// Seconds since 1970 of "2026-11-21T18:00", local time unless it ends with Z; seconds and a blank
-// in place of T are allowed. Negative: it is none.
-[[nodiscard]] double ParseTime(std::string_view text);
-
 }  // namespace trainyard::cli

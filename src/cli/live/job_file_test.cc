@@ -218,15 +218,61 @@ TEST(JobOptionTest, ATimeOfDayThatThereIsNotIsNoDuration) {
   EXPECT_TRUE(SetJobOption("begin", "1:30", job).ok());
 }
 
-TEST(ParseTimeTest, TakesLocalTimeAndUtc) {
-  EXPECT_EQ(ParseTime("1970-01-02T00:00Z"), 86'400);
-  EXPECT_EQ(ParseTime("1970-01-02 00:00:05Z"), 86'405);
-  std::tm parts{.tm_min = 30, .tm_hour = 18, .tm_mday = 21, .tm_mon = 10, .tm_year = 126};
-  parts.tm_isdst = -1;
-  EXPECT_EQ(ParseTime("2026-11-21T18:30"), static_cast<double>(std::mktime(&parts)));
-  for (const char* const text : {"", "Z", "18:00", "2026-11-21", "2026-13-01T00:00", "90s"}) {
-    EXPECT_LT(ParseTime(text), 0) << text;
+TEST(JobOptionTest, DaysAndHoursThatDoNotExistAreRefusedWithTheReason) {
+  v1::JobRequest job;
+  const std::string expected =
+      "; expected a duration from now such as 90s, 15m or 2h, or a time: 2026-11-21T18:00, 18:00, "
+      "now+1hour";
+  for (const char* const key : {"begin", "deadline"}) {
+    const std::string name = OptionName(key);
+    EXPECT_EQ(
+        Set(key, "2027-02-30T00:00", job),
+        name + " is '2027-02-30T00:00': there is no day 30 in 2027-02, which has 28" + expected);
+    EXPECT_EQ(Set(key, "24:00", job),
+              name + " is '24:00': there is no hour 24; expected 00:00 to 23:59" + expected);
+    EXPECT_EQ(Set(key, "2027-02", job), name + " is '2027-02'" + expected);
+    EXPECT_EQ(Set(key, "1999-01-01T00:00", job),
+              name + " is '1999-01-01T00:00'; expected a time to come");
   }
+  EXPECT_EQ(Read("job.toml", "begin = \"2027-06-31T00:00\"\n", job),
+            "job.toml:1: 'begin' is '2027-06-31T00:00': there is no day 31 in 2027-06, which has "
+            "30" +
+                expected);
+}
+
+TEST(JobOptionTest, SpansThatAreNoneSayWhy) {
+  v1::JobRequest job;
+  EXPECT_EQ(Set("time", "1:99:00", job),
+            "--time is '1:99:00': 99 minutes; expected 0 to 59; expected a duration such as 90s, "
+            "15m or 2h, or UNLIMITED");
+  EXPECT_EQ(Set("duration", "1-24", job),
+            "--duration is '1-24': 24 hours; expected 0 to 23; expected a duration such as 90s, "
+            "15m or 2h");
+  EXPECT_EQ(Set("gpus", "4:2", job),
+            "--gpus is '4:2': the least number is greater than the most; expected a number of "
+            "GPUs, or MIN:MAX for an elastic job");
+  EXPECT_EQ(Set("gpus", "v100:2", job),
+            "--gpus is 'v100:2': types are stated by --gpu-types; expected a number of GPUs, or "
+            "MIN:MAX for an elastic job");
+  EXPECT_EQ(Set("grace", "0:75:00", job),
+            "--grace is '0:75:00': 75 minutes; expected 0 to 59; expected a duration such as 30s "
+            "or 2m");
+}
+
+TEST(JobOptionTest, NoTimeLimitTakesAnEarlierOneAway) {
+  for (const char* const text : {"0", "UNLIMITED", "infinite", "0:00", "0m"}) {
+    v1::JobRequest job;
+    EXPECT_EQ(Set("time", "2h", job), "ok");
+    EXPECT_EQ(Set("time", text, job), "ok");
+    EXPECT_FALSE(job.has_time_s()) << text;
+  }
+  v1::JobRequest job;
+  EXPECT_EQ(Read("job.toml", "time = 0\n", job), "ok");
+  EXPECT_FALSE(job.has_time_s());
+  EXPECT_EQ(Set("time", "90", job),
+            "--time is '90'; expected a unit, as Slurm counts minutes here: 90m, 2h or 1-12:00:00");
+  EXPECT_EQ(Set("duration", "0", job),
+            "--duration is '0'; expected a duration such as 90s, 15m or 2h");
 }
 
 TEST(JobFileTest, ADataSetHasANameAFolderAndASize) {

@@ -7,8 +7,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <map>
 #include <optional>
 
+#include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/live/client_calls.h"
@@ -36,6 +38,17 @@ Result<v1::JobState> ReadState(const std::string& text) {
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   return InvalidArgument(fmt::format("--state: {}", base::UnknownName("state", text, known)));
+}
+
+Status CheckOneOfBoth(const JobSelection& selection) {
+  if (selection.jobs.empty() == selection.has_filter()) {
+    return {};
+  }
+  return InvalidArgument(
+      selection.jobs.empty()
+          ? "no job is named; expected numbers of jobs, or --name, --user, --queue or --state"
+          : "jobs are named by number and by --name, --user, --queue or --state; expected one of "
+            "both");
 }
 
 // The tasks of the array.
@@ -71,6 +84,26 @@ Result<std::vector<v1::JobStatus>> SelectByNumber(rpc::ClusterClient& client,
 
 }  // namespace
 
+CLI::Option* AddNames(CLI::App& command, const char* option, std::vector<std::string>& names,
+                      const char* help) {
+  return command.add_option_function<std::vector<std::string>>(
+      option,
+      [&names](const std::vector<std::string>& lists) {
+        for (const std::string& list : lists) {
+          const Result<std::vector<std::string>> all = base::ExpandNames(list);
+          if (!all.ok()) {
+            throw CLI::ValidationError(all.error().message);
+          }
+          names.insert(names.end(), all.value().begin(), all.value().end());
+        }
+      },
+      help);
+}
+
+CLI::Option* AddJobs(CLI::App& command, JobSelection& selection, const char* help) {
+  return AddNames(command, "JOB", selection.jobs, help);
+}
+
 void AddFilters(CLI::App& command, JobSelection& selection) {
   const auto add = [&command](const char* name, std::vector<std::string>& values,
                               const char* help) {
@@ -96,6 +129,37 @@ Result<v1::ClientRequest> FilterCall(const JobSelection& selection, bool live_on
   return request;
 }
 
+Result<v1::Selection> SelectionOf(const JobSelection& selection) {
+  RETURN_IF_ERROR(CheckOneOfBoth(selection));
+  v1::Selection chosen;
+  for (const std::string& text : selection.jobs) {
+    RETURN_IF_ERROR(ReadJobNumber(text));
+    chosen.add_jobs(text);
+  }
+  chosen.mutable_names()->Assign(selection.names.begin(), selection.names.end());
+  chosen.mutable_users()->Assign(selection.users.begin(), selection.users.end());
+  chosen.mutable_queues()->Assign(selection.queues.begin(), selection.queues.end());
+  for (const std::string& text : selection.states) {
+    ASSIGN_OR_RETURN(const v1::JobState state, ReadState(text));
+    chosen.add_states(state);
+  }
+  return chosen;
+}
+
+Status TellLeftOut(const google::protobuf::RepeatedPtrField<v1::LeftOut>& left_out) {
+  Status first;
+  for (const v1::LeftOut& left : left_out) {
+    if (left.code() != 0 && first.ok()) {
+      first = Failed(Printable(left.why()));
+    } else if (left.code() != 0) {
+      fmt::print(stderr, "{}\n", Printable(left.why()));
+    } else {
+      Tell(Printable(left.why()));
+    }
+  }
+  return first;
+}
+
 std::string JobText(const v1::JobStatus& job) {
   return job.has_array_job() ? model::TextOf({.job = job.array_job(), .task = job.array_index()})
                              : model::TextOf({.job = job.job()});
@@ -107,33 +171,32 @@ Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
   for (const std::string& text : texts) {  // before the controller is asked anything
     RETURN_IF_ERROR(ReadJobNumber(text));
   }
+  std::map<std::uint64_t, std::map<std::int64_t, std::uint64_t>> arrays;  // jobs by their index
   for (const std::string& text : texts) {
     ASSIGN_OR_RETURN(const model::JobNumber number, ReadJobNumber(text));
     if (!number.task) {
       numbers.push_back(number.job);
       continue;
     }
-    ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, number.job, false));
-    const auto task = std::find_if(
-        tasks.jobs().begin(), tasks.jobs().end(),
-        [&number](const v1::JobStatus& job) { return job.array_index() == *number.task; });
-    if (task == tasks.jobs().end()) {
+    const auto [array, is_new] = arrays.try_emplace(number.job);
+    if (is_new) {
+      ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, number.job, false));
+      for (const v1::JobStatus& task : tasks.jobs()) {
+        array->second.emplace(task.array_index(), task.job());
+      }
+    }
+    const auto task = array->second.find(*number.task);
+    if (task == array->second.end()) {
       return Failed(fmt::format("there is no task {}", text));
     }
-    numbers.push_back(task->job());
+    numbers.push_back(task->second);
   }
   return numbers;
 }
 
 Result<std::vector<v1::JobStatus>> SelectJobs(rpc::ClusterClient& client,
                                               const JobSelection& selection, bool live_only) {
-  if (selection.jobs.empty() != selection.has_filter()) {
-    return InvalidArgument(
-        selection.jobs.empty()
-            ? "no job is named; expected numbers of jobs, or --name, --user, --queue or --state"
-            : "jobs are named by number and by --name, --user, --queue or --state; expected one of "
-              "both");
-  }
+  RETURN_IF_ERROR(CheckOneOfBoth(selection));
   if (!selection.jobs.empty()) {
     return SelectByNumber(client, selection.jobs, live_only);
   }

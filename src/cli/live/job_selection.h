@@ -12,7 +12,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace trainyard::cli {
 
@@ -29,11 +30,26 @@ struct JobSelection {
   }
 };
 
+// An option or argument that takes names, of which each may be a list: "n[0-2],v0". The parser says
+// what is wrong with it. `names` must outlive the command.
+CLI::Option* AddNames(CLI::App& command, const char* option, std::vector<std::string>& names,
+                      const char* help);
+// The numbers of the jobs, as "12", "12_3", "12,13" and "12_[3-9]".
+CLI::Option* AddJobs(
+    CLI::App& command, JobSelection& selection,
+    const char* help = "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+
 // --name, --user, --queue and --state; the numbers are the command's own.
 void AddFilters(CLI::App& command, JobSelection& selection);
 
 // The call that asks for the jobs that the filters fit. Errors: a state that there is not.
 [[nodiscard]] Result<v1::ClientRequest> FilterCall(const JobSelection& selection, bool live_only);
+
+// The same for a call that changes jobs. Errors: neither numbers nor filters, or both; a text that
+// is no job; a state that there is not.
+[[nodiscard]] Result<v1::Selection> SelectionOf(const JobSelection& selection);
+// Prints what a call has left as it is, all but the first that is an error, which is returned.
+[[nodiscard]] Status TellLeftOut(const google::protobuf::RepeatedPtrField<v1::LeftOut>& left_out);
 
 // "12", or "12_3" for a task of an array.
 [[nodiscard]] std::string JobText(const v1::JobStatus& job);

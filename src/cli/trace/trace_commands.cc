@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/output_paths.h"
 #include "cli/reading.h"
+#include "io/bad_rows.h"
 #include "profile/throughput_table.h"
 #include "results/trace_stats/trace_statistics.h"
 #include "trace/clusters/cluster_file.h"
@@ -65,6 +66,7 @@ Result<Checks> ReadChecks(const TraceCommandOptions& options) {
 Status Validate(const TraceCommandOptions& options) {
   ASSIGN_OR_RETURN(const Checks checks, ReadChecks(options));
   const auto& [cluster, profiles] = checks;
+  io::BadRows bad(options.trace, "");
   const auto check = [&, &cluster = cluster, &profiles = profiles](const JobSpec& job,
                                                                    std::int64_t line) -> Status {
     if (!cluster && !profiles) {
@@ -72,15 +74,18 @@ Status Validate(const TraceCommandOptions& options) {
     }
     const std::string where = fmt::format("{}:{}", options.trace, line);
     Status status = cluster ? trace::CheckFits(job, where, *cluster) : Status();
-    return status.ok() && profiles ? CheckModel(job, where, *profiles, options.profiles) : status;
+    status = status.ok() && profiles ? CheckModel(job, where, *profiles, options.profiles) : status;
+    return status.ok() ? status : bad.Add(line, status.error());
   };
   std::vector<trace::RowGroup> skipped;
-  ASSIGN_OR_RETURN(
-      const trace::TraceFacts facts,
-      trace::ForEachJob(options.trace, options.reading,
-                        {.on_job = check, .on_skipped = [&](const trace::RowGroup& rows) {
-                           skipped.push_back(rows);
-                         }}));
+  const Result<trace::TraceFacts> read = trace::ForEachJob(
+      options.trace, options.reading,
+      {.on_job = check,
+       .on_skipped = [&](const trace::RowGroup& rows) { skipped.push_back(rows); }});
+  if (!bad.empty()) {
+    return bad.Take(read.ok() ? Status() : read.error());
+  }
+  ASSIGN_OR_RETURN(const trace::TraceFacts facts, read);
   ReportReading(facts, skipped);
   fmt::print("{}: {} jobs, format {}, {} rows skipped\n", options.trace, facts.jobs, facts.format,
              facts.skipped);
@@ -149,7 +154,8 @@ void AddReading(CLI::App& command, TraceCommandOptions& options) {
       ->required();
   command.add_option("--format", options.reading.format, "trace format (default: recognised)");
   command.add_option("--cluster", options.cluster, "cluster file, or NODESxGPUS");
-  AddReadingOptions(command, options.reading.skip_bad_rows, options.reading.procs_per_gpu);
+  AddReadingOptions(command, options.reading.skip_bad_rows, options.reading.procs_per_gpu,
+                    options.reading.columns);
 }
 
 }  // namespace

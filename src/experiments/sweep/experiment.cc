@@ -211,9 +211,9 @@ class Parser {
   static constexpr std::array<std::string_view, 11> kRootKeys{
       "title", "note",    "trace", "cluster",   "run",       "axes",
       "only",  "exclude", "panel", "published", "difference"};
-  static constexpr std::array<std::string_view, 9> kTraceKeys{
-      "name",          "path",    "generate", "format", "time_unit",
-      "skip_bad_rows", "at_once", "profiles", "obtain"};
+  static constexpr std::array<std::string_view, 10> kTraceKeys{
+      "name",      "path",          "generate", "format",   "map",
+      "time_unit", "skip_bad_rows", "at_once",  "profiles", "obtain"};
   static constexpr std::array<std::string_view, 3> kClusterKeys{"name", "spec", "profiles"};
   // Columns of the results, and the placeholder.
   static constexpr std::array<std::string_view, 5> kReserved{"reference", "id", "position",
@@ -441,7 +441,8 @@ class Parser {
     std::optional<double> unit;
     RETURN_IF_ERROR(io::FirstFailure(
         {table.Read("path", trace.path), table.ReadGenerate(trace.generate),
-         table.Read("format", trace.format), table.ReadSeconds("time_unit", unit),
+         table.Read("format", trace.format), table.Read("map", trace.map),
+         table.ReadSeconds("time_unit", unit),
          table.section().ReadFlag("skip_bad_rows", trace.skip_bad_rows),
          table.section().ReadFlag("at_once", trace.at_once), table.Read("profiles", cell.profiles),
          table.Read("obtain", trace.obtain)}));

@@ -25,6 +25,7 @@ struct CellTrace {
   GenerateOptions generate;  // empty: they are read
   std::string format;        // empty: recognised
   double time_unit = 0;      // TraceOptions::unit; 0: the preset's
+  std::string map;           // TraceOptions::columns
   bool skip_bad_rows = false;
   bool at_once = false;  // InputPaths::at_once
   std::string obtain;    // where to get it; empty: it must be there

@@ -54,6 +54,7 @@ generate = {style = "mix", jobs = 50, load = "{load}", one-gpu = true, profiles 
 name = "read"
 path = "{reference}/{load}.csv"
 time_unit = 60
+map = "gpus={load}"
 obtain = "ask"
 [[cluster]]
 name = "c"
@@ -86,6 +87,7 @@ seed = [7]
   const Cell& read = experiment.cells[1];
   EXPECT_EQ(read.trace.path, "/ref/0.5.csv");
   EXPECT_EQ(read.trace.time_unit, 60);
+  EXPECT_EQ(read.trace.map, "gpus=0.5");
   EXPECT_EQ(read.trace.obtain, "ask");
 }
 

@@ -141,7 +141,8 @@ class Planner {
                       .profiles = cell.profiles,
                       .skip_bad_rows = cell.trace.skip_bad_rows,
                       .at_once = cell.trace.at_once,
-                      .time_unit = unit};
+                      .time_unit = unit,
+                      .columns = cell.trace.map};
     return SetDigest(planned);
   }
 
@@ -169,6 +170,9 @@ class Planner {
     // A file of profiles is named after its model.
     digest.Add("profiles", fs::path(cell.profiles).filename().string());
     digest.Add("format", cell.trace.format);
+    if (!cell.trace.map.empty()) {  // so that digests of cells without it stay
+      digest.Add("map", cell.trace.map);
+    }
     digest.Add("time_unit", fmt::format("{}", planned.inputs.time_unit));
     digest.Add("skip_bad_rows", cell.trace.skip_bad_rows ? "1" : "0");
     digest.Add("at_once", cell.trace.at_once ? "1" : "0");

@@ -92,11 +92,12 @@ std::string HowItEnded(int status) {
 }
 
 // What two cells must share to share inputs.
-using InputKey = std::tuple<std::string, std::string, std::string, std::string, bool, bool, double>;
+using InputKey =
+    std::tuple<std::string, std::string, std::string, std::string, std::string, bool, bool, double>;
 
 InputKey KeyOf(const scenario::InputPaths& paths) {
-  return {paths.trace,         paths.format,  paths.cluster,  paths.profiles,
-          paths.skip_bad_rows, paths.at_once, paths.time_unit};
+  return {paths.trace,    paths.format,        paths.columns, paths.cluster,
+          paths.profiles, paths.skip_bad_rows, paths.at_once, paths.time_unit};
 }
 
 class Runner {

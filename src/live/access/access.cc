@@ -48,4 +48,18 @@ std::string ChangerText(const v1::ClientRequest& request) {
          std::string(identity::RoleName(caller.role())) + ")";
 }
 
+bool MayUndo(const v1::ClientRequest& request, std::string_view changer) {
+  if (!request.has_caller() || changer.empty()) {
+    return true;
+  }
+  const v1::Caller& caller = request.caller();
+  const std::string same = " (uid " + std::to_string(caller.uid()) + ", ";
+  const auto has_role = [changer](v1::Caller::Role role) {
+    return changer.ends_with(", " + std::string(identity::RoleName(role)) + ")");
+  };
+  return changer.find(same) != std::string_view::npos || caller.role() == v1::Caller::ADMIN ||
+         !(has_role(v1::Caller::ADMIN) ||
+           (has_role(v1::Caller::OPERATOR) && caller.role() != v1::Caller::OPERATOR));
+}
+
 }  // namespace trainyard::live

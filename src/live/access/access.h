@@ -28,5 +28,8 @@ enum class Touch : unsigned char {
 [[nodiscard]] std::string CallerText(const v1::ClientRequest& request);
 // "ann (uid 1001, operator)"; unknown: empty.
 [[nodiscard]] std::string ChangerText(const v1::ClientRequest& request);
+// Whether the caller may undo what somebody with such a text has done: the same user, or one with
+// no lower role. Of an empty text: yes.
+[[nodiscard]] bool MayUndo(const v1::ClientRequest& request, std::string_view changer);
 
 }  // namespace trainyard::live

@@ -34,35 +34,6 @@ std::string AttachMistakeOf(const v1::AttachRequest& request) {
 
 }  // namespace
 
-void LiveCalls::TakeSignal(std::uint64_t call, const v1::ClientRequest& from) {
-  const v1::SignalRequest& request = from.signal();
-  if (std::string mistake = MistakeOfSignal(request.signal()); !mistake.empty()) {
-    return Refuse(call, kInvalidArgument, std::move(mistake));
-  }
-  const std::optional<JobId> job = FindLive(call, from, request.job(), "sent a signal");
-  if (!job) {
-    return;
-  }
-  const LiveAttempt* const attempt = state_.attempts[*job].wanted();
-  if (attempt == nullptr || statuses_.StateOf(*job) != v1::RUNNING) {
-    return Refuse(call, kFailedPrecondition,
-                  "job " + state_.jobs.TextOf(*job) + " is " + StateText(statuses_.StateOf(*job)) +
-                      " and has no workers to signal");
-  }
-  NoteChange(from, "sent " + SignalText(request.signal()), {.job = *job});
-  answers_.push_back([this, call, job, signal = request.signal(), number = attempt->number,
-                      nodes = attempt->nodes()] {
-    v1::ControllerMessage message;
-    message.mutable_signal()->mutable_id()->set_job(NumberOf(*job));
-    message.mutable_signal()->mutable_id()->set_attempt(number);
-    message.mutable_signal()->set_signal(signal);
-    for (const NodeId node : nodes) {
-      orders_.Send(node, message);
-    }
-    AnswerWithJob(call, *job, v1::ClientRequest::kSignal);
-  });
-}
-
 // Who opens a session is in the journal before it is opened; what goes to and fro is not.
 void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   v1::AttachRequest request = from.attach();

@@ -212,7 +212,7 @@ TEST_F(AttachCallsTest, NoticesFollowFromTheJournal) {
   Tell(connection_, done);
   Tell(connection_, Report(3, 1, v1::AttemptReport::EXITED, 3));
   Tell(connection_, Report(4, 1, v1::AttemptReport::EXITED, 3));
-  EXPECT_THAT(notices_, ElementsAre("begin 1 starting", "end 2 cancelled", "end 1 completed",
+  EXPECT_THAT(notices_, ElementsAre("begin 1 running", "end 2 cancelled", "end 1 completed",
                                     "fail 3 failed"));
   const std::vector<std::string> told = notices_;
   notices_.clear();
@@ -241,14 +241,14 @@ TEST_F(AttachCallsTest, ChangesAreLoggedOnceWhenTheJournalHasThem) {
   Start();
   EXPECT_THAT(log_, ElementsAre("job 1: submitted by user1001 (uid 1001, user): 'now', 1 GPU"));
   log_.clear();
-  EXPECT_TRUE(Call(As(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
-  ErrorOf(As(Signal(1), 1002));
+  EXPECT_TRUE(Call(AsUser(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
+  ErrorOf(AsUser(Signal(1), 1002));
   EXPECT_THAT(log_, ElementsAre("job 1: sent SIGUSR1 by user1003 (uid 1003, operator)"));
   log_.clear();
   store_.fails = true;
   v1::ClientRequest request;
   request.mutable_cancel()->set_job(1);
-  Call(As(request, 1001));
+  Call(AsUser(request, 1001));
   EXPECT_TRUE(log_.empty()) << "it may yet be forgotten";
   store_.fails = false;
   Step(std::chrono::seconds(2));
@@ -256,7 +256,7 @@ TEST_F(AttachCallsTest, ChangesAreLoggedOnceWhenTheJournalHasThem) {
   log_.clear();
   request.mutable_drain()->set_node("a");
   request.mutable_drain()->set_drain(true);
-  Call(As(request, 0, v1::Caller::ADMIN));
+  Call(AsUser(request, 0, v1::Caller::ADMIN));
   ASSERT_EQ(log_.size(), 1U);
   EXPECT_THAT(log_[0], testing::StartsWith("node a: drained by user0 (uid 0, admin) at 19"));
   log_.clear();

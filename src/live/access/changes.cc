@@ -1,33 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/access/changes.h"
 
+#include <string_view>
 #include <utility>
 
 #include "live/noted.h"
 
 namespace trainyard::live {
+namespace {
+
+constexpr std::string_view kHeldBy = "held by ";
+constexpr std::string_view kRequeuedAndHeldBy = "requeued and held by ";
+
+}  // namespace
 
 model::Event ChangeNote::ToEvent(TimePoint at) const { return NotedFact(*this, at); }
 
 std::optional<ChangeNote> ChangeNote::From(const model::Event& event) {
   std::optional<ChangeNote> note = NoteIn<ChangeNote>(event);
-  return event.kind == model::EventKind::kNoted && note && note->mark == kMark ? std::move(note)
-                                                                               : std::nullopt;
+  return event.kind == model::EventKind::kNoted && note &&
+                 (note->mark == kMark || note->mark == kFormerMark)
+             ? std::move(note)
+             : std::nullopt;
 }
 
 void Changes::Note(const model::Event& event) {
-  std::optional<ChangeNote> note = ChangeNote::From(event);
+  const std::optional<ChangeNote> note = ChangeNote::From(event);
   if (!note) {
     return;
   }
   if (note->of_node) {
-    nodes_[note->node] = std::move(note->text);
-    return;
+    nodes_[note->node] = note->text;
+    for (const NodeId node : note->other_nodes) {
+      nodes_[node] = note->text;
+    }
   }
-  jobs_[note->job] = std::move(note->text);
+  note->ForEachJob([this, &note](JobId job) { NoteOf(job, note->text); });
+}
+
+void Changes::NoteOf(JobId job, const std::string& text) {
+  for (const std::string_view held : {kHeldBy, kRequeuedAndHeldBy}) {
+    if (text.starts_with(held)) {
+      holders_[job] = text.substr(held.size());
+    }
+  }
+  if (text.starts_with("released by ")) {
+    Drop(job);
+  }
+  jobs_[job] = text;
   if (jobs_.size() > kMost) {
     jobs_.erase(jobs_.begin());
   }
+}
+
+// Snapshots before format 9 have only the last change of each job.
+std::string Changes::HolderOf(JobId job) const {
+  if (const auto found = holders_.find(job); found != holders_.end()) {
+    return found->second;
+  }
+  const std::string last = Of(job);
+  return last.starts_with(kHeldBy) ? last.substr(kHeldBy.size()) : std::string();
 }
 
 std::string Changes::Of(JobId job) const {

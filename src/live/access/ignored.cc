@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "live/job_request.h"
 #include "supervisor/data/data_store.h"
 
@@ -59,6 +60,12 @@ std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& s
   if (job.gpu_types_size() > 0 && !state.leases.states_gpu_types()) {
     ignored.push_back("GPU types '" + TypesText(job) +
                       "' have no effect: no node of the cluster states its type");
+  }
+  if (const Duration grace = FromMilliseconds(job.launch().grace()); grace > state.options.grace) {
+    ignored.push_back("grace " + base::ShortDuration(Seconds(grace)) +
+                      " is more than the cluster gives: the job has " +
+                      base::ShortDuration(Seconds(state.options.grace)) +
+                      " from its notice to its end (controller --grace)");
   }
   if (job.launch().notify_size() > 0 && !state.options.takes_notices) {
     ignored.emplace_back(

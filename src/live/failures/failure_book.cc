@@ -151,7 +151,7 @@ void FailureBook::Take(const model::Event& event) {
     case model::EventKind::kEnded:
     case model::EventKind::kFailed:
     case model::EventKind::kCancel:
-      jobs_.erase(event.job);
+      model::ForEachJob(event, [this](const model::Event& one) { jobs_.erase(one.job); });
       break;
     default:
       break;

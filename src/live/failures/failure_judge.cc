@@ -234,8 +234,8 @@ std::vector<model::Event> FailureJudge::Conclusions() {
   // The fewest GPUs with which the job can run, if the policy may choose.
   const auto least_gpus = [this](JobId job) {
     const v1::JobRequest& request = *state_.jobs[job].request;
-    return state_.options.policy_traits.may.resize ? std::max(1, request.min_gpus())
-                                                   : request.gpus();
+    const bool elastic = state_.options.policy_traits.may.resize && request.has_iterations();
+    return elastic ? std::max(1, request.min_gpus()) : request.gpus();
   };
   const auto runs = [this](JobId job) {
     const std::vector<LiveAttempt>& list = state_.attempts.Of(job);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "live/job_request.h"
+#include "live/noted.h"
 
 namespace trainyard::live {
 
@@ -22,32 +23,52 @@ std::string MistakeOfNotify(const v1::LaunchSpec& launch) {
 }
 
 void Notices::Note(const model::Event& event) {
-  if (event.kind == model::EventKind::kEnded || event.kind == model::EventKind::kFailed ||
-      event.kind == model::EventKind::kCancel) {
-    ended_.insert(event.job);
+  switch (event.kind) {
+    case model::EventKind::kEnded:
+    case model::EventKind::kFailed:
+    case model::EventKind::kCancel:
+      ended_.insert(event.job);
+      return;
+    case model::EventKind::kResize:
+      by_users_.insert(event.job);
+      return;
+    case model::EventKind::kNoted:
+      if (const std::optional<BeginNote> note = NoteIn<BeginNote>(event);
+          note && note->mark == BeginNote::kMark && state_.jobs.has(note->job) &&
+          has_begun_.insert(note->job).second) {
+        begun_.insert(note->job);
+      }
+      return;
+    default:
+      return;
   }
 }
 
 void Notices::Note(const model::Action& action) {
   if (action.kind == model::ActionKind::kReject || action.kind == model::ActionKind::kRelease) {
     ended_.insert(action.job);
-  } else if (action.kind == model::ActionKind::kLaunch ||
-             action.kind == model::ActionKind::kPreempt) {
-    begun_.push_back({.kind = action.kind, .job = action.job});
+  } else if (action.kind == model::ActionKind::kPreempt) {
+    preempted_.insert(action.job);
   }
 }
 
 void Notices::Tell() {
-  const std::vector<model::Action> begun = std::exchange(begun_, {});
+  const std::set<JobId> begun = std::exchange(begun_, {});
+  const std::set<JobId> preempted = std::exchange(preempted_, {});
+  const std::set<JobId> by_users = std::exchange(by_users_, {});
   const std::set<JobId> ended = std::exchange(ended_, {});
+  for (const JobId job : ended) {
+    has_begun_.erase(job);
+  }
   if (!state_.options.notice) {
     return;
   }
-  for (const model::Action& action : begun) {
-    if (action.kind == model::ActionKind::kPreempt) {
-      Tell(action.job, kNotifyPreempt);
-    } else if (state_.attempts[action.job].last == 1) {
-      Tell(action.job, kNotifyBegin);
+  for (const JobId job : begun) {
+    Tell(job, kNotifyBegin);
+  }
+  for (const JobId job : preempted) {
+    if (!by_users.contains(job) && !HasEnded(statuses_.StateOf(job))) {
+      Tell(job, kNotifyPreempt);
     }
   }
   for (const JobId job : ended) {
@@ -75,7 +96,8 @@ void Notices::Tell(JobId job, const char* event) {
     return;
   }
   const v1::JobRequest& request = *state_.jobs[job].request;
-  const v1::JobState state = statuses_.StateOf(job);
+  const bool begins = event == std::string_view(kNotifyBegin);  // it may have ended since
+  const v1::JobState state = begins ? v1::RUNNING : statuses_.StateOf(job);
   state_.options.notice({.job = NumberOf(job),
                          .name = request.name(),
                          .user = request.user(),
@@ -83,7 +105,7 @@ void Notices::Tell(JobId job, const char* event) {
                          .at = state_.now,
                          .time = state_.options.UnixSeconds(state_.now),
                          .state = StateText(state),
-                         .reason = statuses_.ReasonOf(job, state)});
+                         .reason = begins ? std::string() : statuses_.ReasonOf(job, state)});
 }
 
 }  // namespace trainyard::live

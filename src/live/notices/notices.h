@@ -3,21 +3,35 @@
 // alone, so that a controller that goes through its journal says it again.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "live/live_state.h"
 #include "live/live_statuses.h"
 #include "model/event.h"
+#include "trainyard/state.h"
 
 namespace trainyard::live {
 
 // By their names in LaunchSpec::notify.
-inline constexpr const char* kNotifyBegin = "begin";      // it gets GPUs for the first time
-inline constexpr const char* kNotifyEnd = "end";          // it has ended, in whatever way
-inline constexpr const char* kNotifyFail = "fail";        // it has failed or was rejected
-inline constexpr const char* kNotifyPreempt = "preempt";  // it has lost its GPUs and waits again
+inline constexpr const char* kNotifyBegin = "begin";  // its workers run for the first time
+inline constexpr const char* kNotifyEnd = "end";      // it has ended, in whatever way
+inline constexpr const char* kNotifyFail = "fail";    // it has failed or was rejected
+// It has lost its GPUs, and not by a resize of its user, and waits again.
+inline constexpr const char* kNotifyPreempt = "preempt";
+
+// That the workers of a job have begun to run, as a fact, for jobs whose users want to be told: no
+// other fact says so.
+struct BeginNote {
+  // Other notes of the journal begin with other numbers (FailureNote::Kind, ChangeNote, EndNote).
+  static constexpr std::uint8_t kMark = 202;
+  std::uint8_t mark = kMark;
+  JobId job{};
+  NodeId node{};  // means nothing
+
+  void Serialize(StateStream& state) { state(mark, job, node); }
+};
 
 // Empty: the events can be asked for; else what is wrong.
 [[nodiscard]] std::string MistakeOfNotify(const v1::LaunchSpec& launch);
@@ -39,10 +53,15 @@ class Notices {
   Notices(const LiveState& state, const LiveStatuses& statuses)
       : state_(state), statuses_(statuses) {}
 
+  // Whether it is still to be told that the job's workers have begun to run.
+  [[nodiscard]] bool AwaitsBegin(JobId job) const {
+    return Wants(job, kNotifyBegin) && !has_begun_.contains(job);
+  }
   // Facts and actions of one decision, then Tell: all that is to be told of them.
   void Note(const model::Event& event);
   void Note(const model::Action& action);
   void Tell();
+  void Serialize(StateStream& state) { state(has_begun_); }
 
  private:
   [[nodiscard]] bool Wants(JobId job, const char* event) const;
@@ -51,7 +70,11 @@ class Notices {
 
   const LiveState& state_;
   const LiveStatuses& statuses_;
-  std::vector<model::Action> begun_;  // launches and preemptions, in their order
+  std::set<JobId> has_begun_;  // jobs that have not ended and of which that has been told
+  // Of one decision.
+  std::set<JobId> begun_;
+  std::set<JobId> preempted_;
+  std::set<JobId> by_users_;  // their users have taken their GPUs from them
   std::set<JobId> ended_;
 };
 

@@ -24,7 +24,8 @@ class ElasticEdf final : public Policy {
 
   [[nodiscard]] std::string_view name() const override { return "elastic-edf"; }
   [[nodiscard]] PolicyTraits traits() const override {
-    return {.needs = {.gpu_types = TypeSupport::kAlike}, .may = {.resize = true}};
+    return {.needs = {.work_left = !past_peak_, .gpu_types = TypeSupport::kAlike},
+            .may = {.resize = true}};
   }
 
   [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
@@ -47,7 +48,13 @@ class ElasticEdf final : public Policy {
       if (free == 0) {
         break;
       }
-      const int gpus = MostUseful(snapshot.jobs->spec(candidate.job), *snapshot.rates, free);
+      const JobSpec& job = snapshot.jobs->spec(candidate.job);
+      int gpus = MostUseful(job, *snapshot.rates, free);
+      const int held = snapshot.jobs->grant(candidate.job).gpus;
+      if (!past_peak_ && held > 0 && held <= free && gpus != held &&
+          !Pays(snapshot, candidate.job, gpus)) {
+        gpus = held;
+      }
       if (gpus > 0) {
         proposal.demands.push_back({.job = candidate.job, .gpus = gpus});
         free -= gpus;
@@ -57,8 +64,24 @@ class ElasticEdf final : public Policy {
   }
 
  private:
-  // Past the peak: the largest level there is room for. Otherwise the fastest one.
+  // Whether the running job would end earlier on so many GPUs than where it is, the resize
+  // included.
+  static bool Pays(const Snapshot& snapshot, JobId id, int gpus) {
+    const JobView job = snapshot.jobs->at(id);
+    const double work = std::max(0.0, job.work_left.value_or(0));
+    const double now = snapshot.rates->Rate(*job.spec, job.grant->gpus);
+    const double then = gpus > 0 ? snapshot.rates->Rate(*job.spec, gpus) : 0;
+    const Duration cost =
+        gpus > 0 ? snapshot.costs->Of(*job.spec, Change::kResize, gpus) : Duration{0};
+    return then > 0 && (now <= 0 || Seconds(cost) + work / then < work / now);
+  }
+
+  // Past the peak: the largest level there is room for. Otherwise the fastest one; of a job without
+  // profile the GPUs that it asks for.
   [[nodiscard]] int MostUseful(const JobSpec& job, const ExecutionModel& rates, int free) const {
+    if (rates.Levels(job).empty()) {
+      return job.gpus <= free && rates.Rate(job, job.gpus) > 0 ? job.gpus : 0;
+    }
     int most = 0;
     double best = 0;
     for (const int level : rates.Levels(job)) {

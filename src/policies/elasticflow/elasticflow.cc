@@ -258,8 +258,9 @@ class ElasticFlowDecision {
     return (low.gpus * high.rate / low.rate - high.gpus) / (high.gpus - low.gpus);
   }
 
-  // The levels that all jobs would hold now if what is free now went where it returns most.
-  [[nodiscard]] std::vector<int> SharesOfSurplus() const {
+  // The levels that all jobs would hold now if what is free now went where it returns most, but at
+  // most `limits`.
+  [[nodiscard]] std::vector<int> SharesOfSurplus(const std::vector<int>& limits) const {
     using Turn = std::pair<double, std::size_t>;  // return, - position
     const auto after = [](const Turn& a, const Turn& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
@@ -267,12 +268,12 @@ class ElasticFlowDecision {
     std::priority_queue<Turn, std::vector<Turn>, decltype(after)> turns(after);
     std::vector<int> levels(jobs_.size());
     const auto enqueue = [&](std::size_t i) {
-      if (levels[i] < jobs_[i].memory->scaling.most()) {
+      if (levels[i] < limits[i]) {
         turns.push({MarginalReturn(jobs_[i], levels[i]), i});
       }
     };
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      levels[i] = jobs_[i].memory->scaling.Under(jobs_[i].plan.At(snapshot_.now));
+      levels[i] = LevelNow(jobs_[i]);
       enqueue(i);
     }
     int free = free_.now();
@@ -290,35 +291,89 @@ class ElasticFlowDecision {
     return levels;
   }
 
-  void Distribute() {
-    if (free_.now() == 0) {
-      return;
+  // Of the plan at hand.
+  [[nodiscard]] int LevelNow(const Candidate& job) const {
+    return job.memory->scaling.Under(job.plan.At(snapshot_.now));
+  }
+
+  // A job whose work would be done before it had paid for a change of its GPUs keeps them, if no
+  // other plan needs them.
+  void LetEnd() {
+    for (Candidate& job : jobs_) {
+      const int held = job.state.level;
+      if (held < 0 || LevelNow(job) >= held) {
+        continue;
+      }
+      const Scaling::Level& level = LevelOf(job, held);
+      if (Seconds(job.state.debt) + job.state.work_left / level.rate > Seconds(level.resize)) {
+        continue;
+      }
+      free_.Return(job.plan);
+      const JobPlanner planner(job.memory->scaling, free_);
+      std::optional<GpuPlan> plan;
+      if (level.gpus <= free_.now()) {
+        plan = job.in_time ? planner.InTimeHolding(held, job.state, job.due)
+                           : planner.Holding(held, job.state);
+      }
+      if (plan) {
+        job.plan = std::move(*plan);
+      }
+      free_.Take(job.plan);
     }
-    const std::vector<int> levels = SharesOfSurplus();
-    for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      Raise(jobs_[i], levels[i]);
+  }
+
+  // What one job cannot use goes to the others.
+  void Distribute() {
+    LetEnd();
+    std::vector<int> limits;
+    limits.reserve(jobs_.size());
+    for (const Candidate& job : jobs_) {
+      limits.push_back(job.memory->scaling.most());
+    }
+    for (bool refused = true; refused && free_.now() > 0;) {
+      refused = false;
+      const std::vector<int> levels = SharesOfSurplus(limits);
+      for (std::size_t i = 0; i < jobs_.size(); ++i) {
+        Raise(jobs_[i], levels[i]);
+        if (const int level = LevelNow(jobs_[i]); level < levels[i]) {
+          limits[i] = level;
+          refused = true;
+        }
+      }
     }
   }
 
   // To `level` from now on for as long as that is free, or the next lower level that keeps the
-  // promise in spite of the restart.
+  // promise in spite of the restart, and that is worth it.
   void Raise(Candidate& job, int level) {
-    const Scaling& scaling = job.memory->scaling;
-    const int base = scaling.Under(job.plan.At(snapshot_.now));
+    const int base = LevelNow(job);
     if (level <= base) {
       return;
     }
     free_.Return(job.plan);
-    const JobPlanner planner(scaling, free_);
+    const JobPlanner planner(job.memory->scaling, free_);
     for (; level > base; --level) {
       std::optional<GpuPlan> plan = job.in_time ? planner.InTimeHolding(level, job.state, job.due)
                                                 : planner.Holding(level, job.state);
-      if (plan) {
+      if (plan && Pays(job, planner, level, *plan)) {
         job.plan = std::move(*plan);
         break;
       }
     }
     free_.Take(job.plan);
+  }
+
+  // A raise beyond what the job may keep must bring it further than that. Otherwise a promised job
+  // has its plan to compare with: the end, or the GPU-seconds to it.
+  [[nodiscard]] bool Pays(const Candidate& job, const JobPlanner& planner, int level,
+                          const GpuPlan& plan) const {
+    const bool may_stay =
+        job.state.level >= 0 && (!job.in_time || job.state.level >= LevelNow(job));
+    if (may_stay && level > job.state.level) {
+      return planner.RaisePays(level, job.state);
+    }
+    return !job.in_time || level == job.state.level || plan.end < job.plan.end ||
+           plan.GpuSeconds(snapshot_.now) < job.plan.GpuSeconds(snapshot_.now);
   }
 
   // --------------------------------------------------------------------------------------- result

@@ -16,16 +16,24 @@ int Scaling::Under(int gpus) const {
 
 Scaling ScalingOf(const JobSpec& job, const ExecutionModel& rates, const RestartCosts& costs) {
   Scaling scaling;
+  const auto add = [&](int gpus, double rate) {
+    scaling.levels.push_back({.gpus = gpus,
+                              .rate = rate,
+                              .start = costs.Of(job, Change::kStart, gpus),
+                              .restart = costs.Of(job, Change::kRestart, gpus),
+                              .resize = costs.Of(job, Change::kResize, gpus)});
+  };
   double best = 0;
   for (const int gpus : rates.Levels(job)) {
     const double rate = rates.Rate(job, gpus);
     if (rate > best) {
       best = rate;
-      scaling.levels.push_back({.gpus = gpus,
-                                .rate = rate,
-                                .start = costs.Of(job, Change::kStart, gpus),
-                                .restart = costs.Of(job, Change::kRestart, gpus),
-                                .resize = costs.Of(job, Change::kResize, gpus)});
+      add(gpus, rate);
+    }
+  }
+  if (rates.Levels(job).empty() && job.gpus > 0) {  // no profile: the GPUs that it asks for
+    if (const double rate = rates.Rate(job, job.gpus); rate > 0) {
+      add(job.gpus, rate);
     }
   }
   return scaling;
@@ -219,6 +227,23 @@ std::optional<GpuPlan> JobPlanner::Holding(int level, const PlannedState& from) 
   Run(state, until);
   plan.end = state.at;
   return plan;
+}
+
+bool JobPlanner::RaisePays(int level, const PlannedState& from) const {
+  const TimePoint until = FreeUntil(scaling_.levels[static_cast<std::size_t>(level)].gpus, from.at);
+  PlannedState stays = from;
+  PlannedState raised = from;
+  Switch(raised, level);
+  const bool stays_on = Run(stays, until);
+  const bool raised_on = Run(raised, until);
+  if (!raised_on || !stays_on) {
+    return !raised_on && (stays_on || raised.at < stays.at);
+  }
+  const Scaling::Level& held = scaling_.levels[static_cast<std::size_t>(from.level)];
+  const auto behind = [&held](const PlannedState& state, Duration cost) {
+    return state.work_left / held.rate + Seconds(state.debt + cost);
+  };
+  return behind(raised, held.resize) < behind(stays, Duration{0});
 }
 
 std::optional<TimePoint> JobPlanner::EndOf(const GpuPlan& plan, const PlannedState& from) const {

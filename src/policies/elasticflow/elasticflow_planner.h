@@ -33,6 +33,7 @@ struct Scaling {
   void Serialize(StateStream& state) { state(levels); }
 };
 
+// Of a job without profile: the GPUs that it asks for.
 [[nodiscard]] Scaling ScalingOf(const JobSpec& job, const ExecutionModel& rates,
                                 const RestartCosts& costs);
 
@@ -67,6 +68,11 @@ class JobPlanner {
 
   // Holds `level` as long as that is free.
   [[nodiscard]] std::optional<GpuPlan> Holding(int level, const PlannedState& from) const;
+
+  // Whether holding `level` for as long as that is free brings the job, which holds from.level now,
+  // further than staying there, the resize and the way back included. REQUIRES: 0 <= from.level <
+  // level.
+  [[nodiscard]] bool RaisePays(int level, const PlannedState& from) const;
 
   // When a plan that was made earlier ends if it is followed from `from` on; nothing if never.
   [[nodiscard]] std::optional<TimePoint> EndOf(const GpuPlan& plan, const PlannedState& from) const;

@@ -74,6 +74,7 @@ Proposal AntmanDecision::Take() {
   for (const JobId id : snapshot_.jobs->live()) {
     const Grant& held = snapshot_.jobs->grant(id);
     if (held.gpus > 0) {
+      CloseFull(snapshot_.jobs->spec(id), held.slices, held.running);
       Use(snapshot_.jobs->spec(id), held.slices, held.running);
     }
     if (held.gpus > 0 && held.running) {
@@ -104,6 +105,15 @@ void AntmanDecision::Use(const JobSpec& job, const Slices& slices, bool running)
     // Who holds GPUs and waits for more was guaranteed them, whatever its priority is now.
     (IsGuaranteed(job) || !running ? node.guaranteed : node.opportunistic) |= slice.gpus;
     node.closed |= MayShare(job) ? 0 : slice.gpus;
+  }
+}
+
+// Two jobs of a kind, as one of them has another priority now, leave nothing to a third one.
+void AntmanDecision::CloseFull(const JobSpec& job, const Slices& slices, bool running) {
+  for (const Slice& slice : slices) {
+    NodeUse& node = nodes_[Index(slice.node)];
+    node.closed |=
+        slice.gpus & (IsGuaranteed(job) || !running ? node.guaranteed : node.opportunistic);
   }
 }
 

@@ -52,6 +52,7 @@ class AntmanDecision {
     [[nodiscard]] std::uint64_t FreeOfGuaranteed() const { return up & ~guaranteed & ~closed; }
   };
 
+  void CloseFull(const JobSpec& job, const Slices& slices, bool running);
   void Use(const JobSpec& job, const Slices& slices, bool running);
   void Try(JobId id);
   // GPUs that a guaranteed job can take now, besides those it holds already.

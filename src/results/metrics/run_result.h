@@ -73,7 +73,8 @@ struct Allocations {
 struct ChoiceSample {
   TimePoint time{};
   std::size_t candidate = 0;
-  std::vector<double> scores;  // of all candidates; may be empty
+  std::vector<double> scores;         // of all candidates; may be empty
+  std::vector<std::string> errors{};  // why candidates failed, empty where not; empty: none did
 };
 
 struct RunResult {

@@ -139,7 +139,9 @@ void WriteChoices(const RunResult& run, OutputFile& file) {
     for (std::size_t i = 0; i < sample.scores.size(); ++i) {
       CsvLine line(file.text());
       line.Time(sample.time).Text(run.candidates[i]);
-      line.Text(fmt::format("{}", sample.scores[i])).Flag(i == sample.candidate).End();
+      const bool failed = i < sample.errors.size() && !sample.errors[i].empty();
+      line.Text(failed ? "failed: " + sample.errors[i] : fmt::format("{}", sample.scores[i]));
+      line.Flag(i == sample.candidate).End();
       file.WriteIfLarge();
     }
   }

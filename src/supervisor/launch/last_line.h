@@ -7,7 +7,8 @@
 
 namespace trainyard::supervisor {
 
-// The last line of the text that is not blank; what torchrun and mpirun write about the end of
+// The last line of the text that is not blank, or, where Python has told of an exception behind it
+// or before it, the last exception; what torchrun and mpirun write about the end of
 // their workers, and all behind it, does not count. Printable ASCII, the rest as '?', 200 bytes at
 // most; empty: there is none.
 [[nodiscard]] std::string LastLineOf(std::string_view text);

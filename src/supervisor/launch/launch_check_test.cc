@@ -86,6 +86,35 @@ TEST(LastLineTest, WhatLaunchersSayOfTheEndDoesNotCount) {
             "mpirun was unable to launch");
 }
 
+TEST(LastLineTest, IsTheExceptionWhateverPythonSaysBehindIt) {
+  const std::string traceback =
+      "Traceback (most recent call last):\n"
+      "  File \"t.py\", line 3, in <module>\n"
+      "    raise RuntimeError(x)\n";
+  EXPECT_EQ(LastLineOf("epoch 1\n" + traceback +
+                       "RuntimeError: CUDA error: out of memory\n"
+                       "CUDA kernel errors might be asynchronously reported at some other API "
+                       "call.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1.\n\n"),
+            "RuntimeError: CUDA error: out of memory");
+  EXPECT_EQ(LastLineOf(traceback +
+                       "KeyError: 'a'\n\nDuring handling of the above exception, "
+                       "another exception occurred:\n\n" +
+                       traceback + "ValueError: b\n"),
+            "ValueError: b");
+  EXPECT_EQ(LastLineOf("[rank0]: Traceback (most recent call last):\n"
+                       "[rank0]:   File \"t.py\", line 3\n"
+                       "[rank0]: OSError: no space\n"
+                       "[W socket.cpp] closing\n"),
+            "OSError: no space");
+  std::string epochs;
+  for (int i = 0; i < 30; ++i) {
+    epochs += "epoch " + std::to_string(i) + "\n";
+  }
+  EXPECT_EQ(LastLineOf(traceback + "OSError: tried again\n" + epochs + "killed by watchdog\n"),
+            "killed by watchdog")
+      << "a job that went on had not ended by it";
+}
+
 TEST(LastLineTest, OfAFileItsEndIsRead) {
   const ScratchFolder folder;
   EXPECT_EQ(LastLineIn(folder.Write("log", std::string(100'000, 'x') + "\nthe end\n")), "the end");

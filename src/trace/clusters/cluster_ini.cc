@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "trace/line_stream.h"
 
 namespace trainyard::trace {
 namespace {
@@ -42,6 +43,7 @@ class IniReader {
 
   Status Take(std::string_view line, int number) {
     line_ = number;
+    line.remove_prefix(number == 1 && line.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
     line.remove_suffix(line.ends_with('\r') ? 1 : 0);
     const std::string_view text = base::Trim(line);
     if (text.empty() || text.front() == '#' || text.front() == ';') {

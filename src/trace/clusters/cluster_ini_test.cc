@@ -48,6 +48,10 @@ TEST(ClusterIniTest, RacksAreSwitchesAndNumberOn) {
   EXPECT_EQ(read.value().nodes[5].name, "n5");
 }
 
+TEST(ClusterIniTest, AByteOrderMarkIsNoSection) {
+  EXPECT_EQ(IniError("\xEF\xBB\xBF" + Cluster1("")), "no error");
+}
+
 TEST(ClusterIniTest, ComplainsWithFileAndLine) {
   EXPECT_EQ(IniError("racks = 1\n"), "c.ini:1: 'racks = 1' before any section; expected [CLUSTER]");
   EXPECT_EQ(IniError("[CLUSTR]\n"),

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "model/gpu_types.h"
 #include "trace/timestamp.h"
 
@@ -152,7 +153,7 @@ Result<Cluster> ReadNodeList(const io::CsvTable& table) {
   const NodeList* const list = ListOf(table);
   CHECK(list != nullptr);
   NodeReader reader(table, *list);
-  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) { return reader.Read(row); }));
+  RETURN_IF_ERROR(io::ForEachTold(table, [&](const io::CsvRow& row) { return reader.Read(row); }));
   return reader.Take(table.path());
 }
 

@@ -58,6 +58,32 @@ TEST(NodeListTest, TheNameIsThatOfTheFile) {
             "spec");
 }
 
+TEST(NodeListTest, ColumnsWithoutANameAreNotRead) {
+  const auto cluster = ReadClusterText("nodes.csv",
+                                       ",machine,gpu_type,cap_cpu,cap_mem,cap_gpu,\n"
+                                       "0,a,T4,96,512,2,\n1,b,T4,96,512,2.0,\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().message;
+  EXPECT_EQ(cluster.value().nodes.size(), 2U);
+}
+
+TEST(NodeListTest, OtherFilesAreNamed) {
+  EXPECT_TRUE(Says(NodesError("sn;gpu;model;cpu_milli;memory_mib\na;2;T4;96000;512\n"),
+                   "nodes.csv:1: fields separated by ';'; expected commas"));
+  EXPECT_TRUE(Says(NodesError("num_switch\tnum_node_p_switch\n1\t2\n"), "separated by tabs"));
+  EXPECT_TRUE(Says(NodesError("# nodes\nsn,gpu,model,cpu_milli,memory_mib\n"),
+                   "nodes.csv:1: a comment line before the header"));
+  EXPECT_TRUE(Says(NodesError("{\"sn\":1}\n"), "nodes.csv:1: JSON; expected a CSV table"));
+}
+
+TEST(NodeListTest, AllBadRowsAreTold) {
+  const std::string error = NodesError("a,T4,96,512,2\nb,T4,96,512,65\na,T4,96,512,2\n");
+  EXPECT_TRUE(error.starts_with(
+      "nodes.csv:2: column 'cap_gpu' is '65'; expected an integer from 0 to 64\n"))
+      << error;
+  EXPECT_TRUE(error.ends_with("nodes.csv:3: node 'a' is already in line 1; expected a new one"))
+      << error;
+}
+
 TEST(NodeListTest, RefusesBadRows) {
   const std::string good = "a,T4,96,512,2\n";
   EXPECT_EQ(NodesError(good + "a,T4,96,512,2\n"),

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/json.h"
+#include "io/text_check.h"
 #include "trace/csv_format.h"
 #include "trace/json_cursor.h"
 #include "trace/line_stream.h"
@@ -241,9 +242,7 @@ class BatsimRows {
 // Jobs in JSON Lines begin with a brace as well, but have no such members.
 bool LooksLikeBatsim(std::string_view head) {
   static constexpr std::string_view kBlanks = " \t\r\n";
-  head.remove_prefix(head.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
-  const std::size_t first = head.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos || head[first] != '{') {
+  if (!io::Beginning(head).starts_with('{')) {
     return false;
   }
   constexpr std::array<std::string_view, 3> kMembers{"\"jobs\"", "\"profiles\"", "\"nb_res\""};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of the Gavel scheduler, with 7 fields or with 10: docs/formats/gavel.md.
+// Traces of the Gavel scheduler, with 7 fields or with 10, and of Shockwave, its fork, with 12:
+// docs/formats/gavel.md.
 #include <fmt/core.h>
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +28,24 @@ constexpr std::array<std::string_view, 7> kOlder{"job_type",       "command",   
 constexpr std::array<std::string_view, 10> kNewer{
     "job_type",    "command",      "working_directory", "num_steps_arg", "needs_data_dir",
     "total_steps", "scale_factor", "priority_weight",   "SLO",           "arrival_time"};
+// Shockwave's: how the batch size is scaled, and the run time.
+constexpr std::array<std::string_view, 12> kShockwave{
+    "job_type",        "command",     "working_directory", "num_steps_arg",
+    "needs_data_dir",  "total_steps", "scale_factor",      "mode",
+    "priority_weight", "SLO",         "duration",          "arrival_time"};
+constexpr std::string_view kBatch = " (batch size ";
+
+// The names of so many fields; none: no form has so many.
+std::span<const std::string_view> NamesOf(std::size_t fields) {
+  for (const std::span<const std::string_view> form :
+       {std::span<const std::string_view>(kOlder), std::span<const std::string_view>(kNewer),
+        std::span<const std::string_view>(kShockwave)}) {
+    if (form.size() == fields) {
+      return form;
+    }
+  }
+  return {};
+}
 
 // The fields of the first line.
 std::vector<std::string_view> FirstOf(std::string_view text) {
@@ -35,8 +55,10 @@ std::vector<std::string_view> FirstOf(std::string_view text) {
 
 bool LooksLikeGavel(std::string_view head) {
   const std::vector<std::string_view> first = FirstOf(head);
-  return (first.size() == kOlder.size() || first.size() == kNewer.size()) &&
-         base::ToNumber(first.back()).has_value();
+  constexpr std::size_t kFewest = 4;  // of a form that is not known
+  const bool has_batch =
+      first.size() >= kFewest && first.front().find(kBatch) != std::string_view::npos;
+  return has_batch || (!NamesOf(first.size()).empty() && base::ToNumber(first.back()).has_value());
 }
 
 class GavelRows {
@@ -47,7 +69,8 @@ class GavelRows {
         gpus_(table.Column("scale_factor")),
         arrival_(table.Column("arrival_time")),
         weight_(table.Column("priority_weight")),
-        slo_(table.Column("SLO")) {}
+        slo_(table.Column("SLO")),
+        duration_(table.Column("duration")) {}
 
   [[nodiscard]] Result<JobRow> Read(const io::CsvRow& row) const {
     JobRow read;
@@ -61,7 +84,6 @@ class GavelRows {
  private:
   // "ResNet-50 (batch size 64)", or a name alone.
   [[nodiscard]] Status ReadType(const io::CsvRow& row, JobSpec& job) const {
-    constexpr std::string_view kBatch = " (batch size ";
     constexpr double kMostBatch = 1e9;
     std::string_view type = row.Text(type_);
     if (const std::size_t at = type.find(kBatch); at != std::string_view::npos) {
@@ -89,6 +111,13 @@ class GavelRows {
         return row.Bad(number, "a number");
       }
     }
+    if (duration_ >= 0) {
+      ASSIGN_OR_RETURN(const double seconds, TraceSeconds(row, duration_));
+      if (FromSeconds(seconds) <= Duration{0}) {
+        return row.Bad(duration_, "seconds > 0");
+      }
+      job.duration = FromSeconds(seconds);
+    }
     job.iterations = steps;
     job.gpus = static_cast<int>(gpus);
     job.submit = AtSeconds(arrival);
@@ -101,14 +130,18 @@ class GavelRows {
   int arrival_;
   int weight_;
   int slo_;
+  int duration_;
 };
 
 Result<Trace> ReadGavel(io::TextStream text, const TraceOptions& options) {
-  const bool is_older = FirstOf(text.block()).size() == kOlder.size();
-  std::vector<std::string> names(kNewer.begin(), kNewer.end());
-  if (is_older) {
-    names.assign(kOlder.begin(), kOlder.end());
+  const std::size_t fields = FirstOf(text.block()).size();
+  const std::span<const std::string_view> form = NamesOf(fields);
+  if (form.empty()) {
+    return BadInput(fmt::format(
+        "{}:1: {} fields separated by tabs; expected 7 or 10 as Gavel has, or 12 as Shockwave has",
+        text.path(), fields));
   }
+  std::vector<std::string> names(form.begin(), form.end());
   LineStream table(std::move(text), std::move(names), kGavelRules);
   const GavelRows rows(table);
   return ReadRows(table, rows, kGavelFormat.shown.name, options);
@@ -117,7 +150,7 @@ Result<Trace> ReadGavel(io::TextStream text, const TraceOptions& options) {
 }  // namespace
 
 constexpr OwnFormat kGavelFormat{
-    .shown = {.name = "gavel", .help = "Gavel .trace (TAB, 7 or 10 fields; work is steps)"},
+    .shown = {.name = "gavel", .help = "Gavel .trace (TAB, 7, 10 or Shockwave's 12 fields; steps)"},
     .looks_like = LooksLikeGavel,
     .read = ReadGavel};
 

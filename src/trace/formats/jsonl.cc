@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/json.h"
+#include "io/text_check.h"
+#include "trace/column_map.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
@@ -41,13 +43,20 @@ std::vector<std::string> ColumnNames() {
   return names;
 }
 
-enum class ColumnKind : std::uint8_t { kNumber, kText, kFlag };
+// Ids may be written as integers, times as texts, too ("02:00:00").
+enum class ColumnKind : std::uint8_t { kNumber, kTime, kId, kText, kFlag };
 
 // Texts are texts, lists, and of data sets all but the size.
 template <typename T>
 constexpr ColumnKind KindOf(std::size_t part) {
   if constexpr (std::is_same_v<T, bool>) {
     return ColumnKind::kFlag;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return ColumnKind::kId;
+  } else if constexpr (std::is_same_v<T, TimePoint> ||
+                       std::is_same_v<T, std::optional<TimePoint>> ||
+                       std::is_same_v<T, std::optional<Duration>>) {
+    return ColumnKind::kTime;
   } else if constexpr (std::is_same_v<T, std::optional<DataSet>>) {
     return part == 1 ? ColumnKind::kNumber : ColumnKind::kText;
   } else {
@@ -77,7 +86,8 @@ std::string Quoted(std::string_view text) {
 // Takes one object apart into the texts of its fields.
 class ObjectReader final : public Json::json_sax_t {
  public:
-  ObjectReader() : columns_(kNativeFormat.columns), texts_(columns_.size()) {}
+  explicit ObjectReader(const ColumnMap& map)
+      : map_(map), columns_(kNativeFormat.columns), texts_(columns_.size()) {}
 
   // False: see Complaint. Valid until the next call.
   [[nodiscard]] bool Read(std::string_view line) {
@@ -85,6 +95,8 @@ class ObjectReader final : public Json::json_sax_t {
     seen_.fill(false);
     is_open_ = false;
     column_ = -1;
+    skipped_depth_ = 0;
+    is_skipped_ = false;
     complaint_.clear();
     return Json::sax_parse(line.begin(), line.end(), this) && HasRequired();
   }
@@ -100,15 +112,18 @@ class ObjectReader final : public Json::json_sax_t {
     return Take(IsFlag() ? (value ? "1" : "0") : (value ? "true" : "false"), IsFlag());
   }
   bool number_integer(Json::number_integer_t value) override {
-    return Take(std::to_string(value), IsNumber());
+    return Take(std::to_string(value), IsNumber() || IsId());
   }
   bool number_unsigned(Json::number_unsigned_t value) override {
-    return Take(std::to_string(value), IsNumber());
+    return Take(std::to_string(value), IsNumber() || IsId());
   }
   bool number_float(Json::number_float_t /*value*/, const std::string& text) override {
     return Take(text, IsNumber());
   }
   bool string(std::string& text) override {
+    if (column_ >= 0 && Kind() == ColumnKind::kTime && !base::ToNumber(text)) {
+      return Take(std::move(text), true);  // a date or a length of time, or it is refused as none
+    }
     if (column_ >= 0 && text.find('\0') != std::string::npos) {
       return Refuse("text without a NUL character");
     }
@@ -116,16 +131,29 @@ class ObjectReader final : public Json::json_sax_t {
   }
   bool binary(Json::binary_t& /*value*/) override { return false; }  // JSON text has none
   bool start_object(std::size_t /*elements*/) override {
+    if (is_skipped_) {
+      ++skipped_depth_;
+      return true;
+    }
     return std::exchange(is_open_, true) ? Take("{...}", false) : true;
   }
-  bool key(std::string& name) override { return Find(name); }
+  bool key(std::string& name) override { return skipped_depth_ > 0 || Find(name); }
   bool end_object() override {
+    if (skipped_depth_ > 0) {
+      return LeaveSkipped();
+    }
     is_open_ = false;
     column_ = -1;
     return true;
   }
-  bool start_array(std::size_t /*elements*/) override { return Take("[...]", false); }
-  bool end_array() override { return true; }
+  bool start_array(std::size_t /*elements*/) override {
+    if (is_skipped_) {
+      ++skipped_depth_;
+      return true;
+    }
+    return Take("[...]", false);
+  }
+  bool end_array() override { return skipped_depth_ > 0 ? LeaveSkipped() : true; }
   bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::detail::exception& error) override {
     constexpr int kOutOfRange = 406;  // json.exception.out_of_range
@@ -138,23 +166,36 @@ class ObjectReader final : public Json::json_sax_t {
 
  private:
   [[nodiscard]] bool IsFlag() const { return column_ >= 0 && Kind() == ColumnKind::kFlag; }
-  [[nodiscard]] bool IsNumber() const { return column_ >= 0 && Kind() != ColumnKind::kText; }
+  [[nodiscard]] bool IsId() const { return column_ >= 0 && Kind() == ColumnKind::kId; }
+  [[nodiscard]] bool IsNumber() const {
+    return column_ >= 0 && Kind() != ColumnKind::kText && Kind() != ColumnKind::kId;
+  }
   [[nodiscard]] ColumnKind Kind() const {
     return KindOf(columns_[static_cast<std::size_t>(column_)].field);
   }
 
-  bool Find(std::string_view name) {
+  // The value of a field without a meaning has been read.
+  bool LeaveSkipped() {
+    is_skipped_ = --skipped_depth_ > 0;
+    return true;
+  }
+
+  bool Find(std::string_view own) {
+    const std::string_view meaning = map_.MeaningOf(own);
+    const std::string_view name = meaning.empty() ? own : meaning;
     const auto found = std::find_if(columns_.begin(), columns_.end(),
                                     [name](const ColumnRule& rule) { return rule.name == name; });
+    column_ = -1;
+    is_skipped_ =
+        !map_.empty() && meaning.empty() && (found == columns_.end() || map_.IsTaken(name));
+    if (is_skipped_) {
+      return true;
+    }
     if (found == columns_.end()) {
       constexpr std::size_t kMostBytes = 60;
       const std::string shown = Quoted(name.substr(0, kMostBytes));
-      std::vector<std::string_view> known;
-      for (const ColumnRule& rule : columns_) {
-        known.push_back(rule.name);
-      }
-      return RefuseRow(
-          base::UnknownName("field", std::string_view(shown).substr(1, shown.size() - 2), known));
+      return RefuseRow(UnknownColumn(kNativeFormat, "field",
+                                     std::string_view(shown).substr(1, shown.size() - 2)));
     }
     column_ = static_cast<int>(found - columns_.begin());
     if (std::exchange(seen_.at(static_cast<std::size_t>(column_)), true)) {
@@ -164,6 +205,10 @@ class ObjectReader final : public Json::json_sax_t {
   }
 
   bool Take(std::string text, bool is_of_kind) {
+    if (is_skipped_) {
+      is_skipped_ = skipped_depth_ > 0;
+      return true;
+    }
     if (column_ < 0) {
       return RefuseRow("an array or a single value; expected an object");
     }
@@ -195,11 +240,15 @@ class ObjectReader final : public Json::json_sax_t {
     return Refuse(std::move(what));
   }
 
+  const ColumnMap& map_;
   std::span<const ColumnRule> columns_;
   std::vector<std::string> texts_;  // of each column
   std::array<bool, kNativeColumns> seen_{};
   bool is_open_ = false;
   int column_ = -1;  // of the value that comes next; -1: none
+  // Of fields that --map leaves without a meaning.
+  bool is_skipped_ = false;  // the value that comes next
+  int skipped_depth_ = 0;    // how many lists and objects of it are open
   std::string complaint_;
 };
 
@@ -216,19 +265,15 @@ void AppendJson(const JobSpec& job, std::span<const DeviceNode> nodes, std::stri
     }
     text += text.ends_with('{') ? "" : ",";
     fmt::format_to(std::back_inserter(text), "\"{}\":{}", column.name,
-                   kind == ColumnKind::kFlag   ? "true"
-                   : kind == ColumnKind::kText ? Quoted(value)
-                                               : value);
+                   kind == ColumnKind::kFlag                              ? "true"
+                   : kind == ColumnKind::kText || kind == ColumnKind::kId ? Quoted(value)
+                                                                          : value);
   }
   text += "}\n";
 }
 
 // Whether the first byte that is no blank begins an object.
-bool LooksLikeJsonl(std::string_view text) {
-  text = WithoutMark(text);
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  return first != std::string_view::npos && text[first] == '{';
-}
+bool LooksLikeJsonl(std::string_view text) { return io::Beginning(text).starts_with('{'); }
 
 // A file of objects, given out as rows whose columns are those of the native format in order, so
 // that they are checked like those of a CSV table. Blank lines are skipped.
@@ -237,7 +282,10 @@ bool LooksLikeJsonl(std::string_view text) {
 class JsonlStream {
  public:
   // Takes a stream that is at its first block.
-  explicit JsonlStream(io::TextStream text) : text_(std::move(text)) {}
+  JsonlStream(io::TextStream text, const ColumnMap& map) : text_(std::move(text)), map_(map) {}
+
+  // The submit of the first job that can be read; empty: there is none in the first block.
+  [[nodiscard]] std::string FirstSubmit() const;
 
   // As those of CsvStream.
   [[nodiscard]] const std::string& path() const { return text_.path(); }
@@ -248,7 +296,18 @@ class JsonlStream {
 
  private:
   io::TextStream text_;
+  const ColumnMap& map_;
 };
+
+std::string JsonlStream::FirstSubmit() const {
+  ObjectReader object(map_);
+  for (Lines lines(text_.block(), '\0'); lines.Next();) {
+    if (object.Read(lines.text())) {
+      return std::string(object.Fields()[static_cast<std::size_t>(Native("submit_time"))]);
+    }
+  }
+  return {};
+}
 
 std::size_t JsonlStream::LikelyRows() const {
   return std::max(text_.LikelySize(), text_.block().size()) / kLeastLine + 1;
@@ -256,7 +315,7 @@ std::size_t JsonlStream::LikelyRows() const {
 
 Status JsonlStream::ForEach(const io::RowReader& on_row, const io::BadRowReader& on_bad_row) {
   const std::vector<std::string> names = ColumnNames();
-  ObjectReader object;
+  ObjectReader object(map_);
   std::int64_t number = 0;
   const auto read = [&](std::string_view line) -> Status {
     ++number;
@@ -281,15 +340,24 @@ Status JsonlStream::ForEach(const io::RowReader& on_row, const io::BadRowReader&
   return {};
 }
 
+Result<Trace> ReadJsonl(io::TextStream text, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(const ColumnMap map, ColumnMap::Parse(options.columns));
+  const std::vector<std::string> names = ColumnNames();
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  RETURN_IF_ERROR(map.CheckMeanings(kNativeFormat.shown.name, known));
+  JsonlStream stream(std::move(text), map);
+  JobColumns columns = JobColumns::InOrder(kNativeFormat);
+  columns.UseStampsLike(stream.FirstSubmit());
+  return ReadByColumns(stream, columns, kJsonlFormat.shown.name, options);
+}
+
 }  // namespace
 
 constexpr OwnFormat kJsonlFormat{
     .shown = {.name = "jsonl", .help = "the native form as JSON Lines"},
     .looks_like = LooksLikeJsonl,
-    .read = [](io::TextStream text, const TraceOptions& options) {
-      return ReadByColumns(JsonlStream(std::move(text)), JobColumns::InOrder(kNativeFormat),
-                           kJsonlFormat.shown.name, options);
-    }};
+    .read = ReadJsonl,
+    .takes_column_names = true};
 
 std::string WriteJsonl(const TraceView& trace) {
   constexpr std::size_t kUsualLine = 192;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "io/csv_reader.h"
 #include "io/file.h"
 #include "trace/log_format.h"
@@ -154,13 +155,15 @@ class PaiReader {
 
  private:
   Status ForEach(const io::CsvTable& table, const io::CsvTable::RowReader& read) {
-    if (!options_.skip_bad_rows) {
-      return table.ForEach(read);
-    }
-    return table.ForEach(read, [this](std::int64_t line, Error error) -> Status {
+    io::BadRows bad(table.path());
+    const Status ended = table.ForEach(read, [&](std::int64_t line, Error error) -> Status {
+      if (!options_.skip_bad_rows) {
+        return bad.Add(line, std::move(error));
+      }
       builder_.SkipBad(line, std::move(error));
       return {};
     });
+    return bad.empty() ? ended : bad.Take(ended);
   }
 
   Status ReadTask(const io::CsvRow& row) {

@@ -12,7 +12,9 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "io/bad_rows.h"
 #include "io/json.h"
+#include "io/text_check.h"
 #include "trace/json_cursor.h"
 #include "trace/log_format.h"
 #include "trace/own_format.h"
@@ -75,6 +77,9 @@ class PhillyReader final : public Json::json_sax_t {
       return cursor_.status().error();
     }
     CHECK(parsed != failure_.has_value());
+    if (!bad_.empty()) {
+      return bad_.Take(failure_ ? Status(*failure_) : Status());
+    }
     if (failure_) {
       return *failure_;
     }
@@ -235,6 +240,9 @@ class PhillyReader final : public Json::json_sax_t {
       return true;
     }
     if (!status.ok()) {
+      status = bad_.Add(job_.line, status.error());
+    }
+    if (!status.ok()) {
       failure_ = status.error();
     }
     return status.ok();
@@ -271,6 +279,7 @@ class PhillyReader final : public Json::json_sax_t {
   const TraceOptions& options_;
   const std::vector<std::string> names_;
   TraceBuilder builder_;
+  io::BadRows bad_{cursor_.path()};
   TimestampReader stamps_;
   std::vector<JsonPlace> places_;
   std::string key_;
@@ -280,10 +289,7 @@ class PhillyReader final : public Json::json_sax_t {
 
 // A list of jobs with attempts.
 bool LooksLikePhilly(std::string_view head) {
-  constexpr std::string_view kBefore = "\xEF\xBB\xBF \t\r\n";  // a mark, and blanks
-  const std::size_t first = head.find_first_not_of(kBefore);
-  return first != std::string_view::npos && head[first] == '[' &&
-         head.find("\"jobid\"") != std::string_view::npos &&
+  return io::Beginning(head).starts_with('[') && head.find("\"jobid\"") != std::string_view::npos &&
          head.find("\"attempts\"") != std::string_view::npos;
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accounting of Slurm as sacct prints it with --parsable or --parsable2: docs/formats/sacct.md.
+// Accounting of Slurm as sacct prints it with --parsable, --parsable2 or --json:
+// docs/formats/sacct.md.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +16,13 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/csv_reader.h"
+#include "trace/column_map.h"
 #include "trace/csv_format.h"
+#include "trace/formats/sacct_gres.h"
+#include "trace/formats/sacct_json.h"
+#include "trace/formats/sacct_line.h"
+#include "trace/job_times.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
 #include "trace/timestamp.h"
@@ -23,85 +31,15 @@
 namespace trainyard::trace {
 namespace {
 
-constexpr char kSeparator = '|';
 constexpr std::string_view kLaterRun = "line of its last run";  // a column that we add
-
-std::optional<std::int64_t> ToInteger(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value)
-                                                                  : std::nullopt;
-}
-
-// The CPUs of "cpu=4,gres/gpu=2"; 0: it states none. Nothing: it is no such list.
-std::optional<std::int64_t> CpusOf(std::string_view tres) {
-  constexpr std::string_view kCpu = "cpu=";
-  constexpr std::int64_t kMostCpus = 1'000'000'000;
-  for (const std::string_view entry : base::Split(tres, ",")) {
-    if (entry.starts_with(kCpu)) {
-      const std::optional<std::int64_t> cpus = ToInteger(entry.substr(kCpu.size()));
-      return cpus && *cpus >= 0 && *cpus <= kMostCpus ? cpus : std::nullopt;
-    }
-  }
-  return 0;
-}
-
-// The GPUs of "cpu=4,gres/gpu:a100=2,gres/gpu=2": the plain entry is the total, typed ones count
-// only without it. Nothing: it is no such list.
-std::optional<std::int64_t> GpusOf(std::string_view tres) {
-  constexpr std::string_view kPlain = "gres/gpu";
-  std::optional<std::int64_t> plain;
-  std::int64_t typed = 0;
-  for (const std::string_view entry : base::Split(tres, ",")) {
-    const std::size_t equals = entry.find('=');
-    const std::string_view name = entry.substr(0, equals);
-    const bool is_typed = name.starts_with("gres/gpu:");
-    if (name != kPlain && !is_typed) {  // gres/gpumem and gres/gpuutil are no GPUs either
-      continue;
-    }
-    const auto count =
-        equals == std::string_view::npos ? std::nullopt : ToInteger(entry.substr(equals + 1));
-    if (!count || *count < 0 || *count > model::kMostGpus) {
-      return std::nullopt;
-    }
-    if (is_typed) {
-      typed += *count;
-    } else {
-      plain = count;
-    }
-  }
-  return plain.value_or(typed);
-}
-
-// "1-02:03:04", "02:03:04", "03:04", with decimals or without.
-std::optional<double> ToElapsed(std::string_view text) {
-  double days = 0;
-  if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
-    const std::optional<double> number = base::ToNumber(text.substr(0, dash));
-    if (!number) {
-      return std::nullopt;
-    }
-    days = *number;
-    text.remove_prefix(dash + 1);
-  }
-  double seconds = 0;
-  const std::vector<std::string_view> parts = base::Split(text, ":");
-  for (const std::string_view part : parts) {
-    const std::optional<double> number = base::ToNumber(part);
-    if (!number || *number < 0) {
-      return std::nullopt;
-    }
-    seconds = seconds * 60 + *number;
-  }
-  constexpr double kDay = 86400;
-  return parts.size() < 2 || parts.size() > 3 ? std::nullopt : std::optional(days * kDay + seconds);
-}
 
 // The rows of a file, each with the line of the last row that has its id. Duplicates are runs of a
 // job that was requeued (sacct --duplicates).
+// `Lines` is a LineStream or gives out rows as one does.
+template <typename Lines>
 class SacctTable {
  public:
-  SacctTable(LineStream lines, std::vector<std::string> names, int id)
+  SacctTable(Lines lines, std::vector<std::string> names, int id)
       : lines_(std::move(lines)), names_(std::move(names)), id_(id) {
     names_.emplace_back(kLaterRun);
   }
@@ -141,24 +79,35 @@ class SacctTable {
     std::vector<std::string> fields;
   };
 
-  LineStream lines_;
+  Lines lines_;
   std::vector<std::string> names_;
   int id_;
 };
+
+// Where GPUs stand, the first that names some counts: what was allocated before what was requested,
+// TRES before GRES (older versions count GPUs in the latter only).
+enum GpuColumn : std::size_t { kAllocTres, kAllocGres, kReqTres, kReqGres, kGpuColumns };
+constexpr std::array<std::array<std::string_view, 2>, kGpuColumns> kGpuColumnNames{
+    {{"AllocTRES", "TRESAlloc"}, {"AllocGRES", ""}, {"ReqTRES", "TRESReq"}, {"ReqGRES", ""}}};
+constexpr std::array<std::string_view, 3> kCpuColumns{"AllocCPUS", "NCPUS", "ReqCPUS"};
 
 // Columns vary with the version and with what was asked for. -1: there is none.
 struct SacctColumns {
   int id = -1;
   int user = -1;
+  int account = -1;
+  int label = -1;
   int partition = -1;
   int submit = -1;
   int start = -1;
   int end = -1;
   int elapsed_raw = -1;
   int elapsed = -1;
+  int limit_raw = -1;
+  int limit = -1;
   int state = -1;
-  int allocated = -1;
-  int requested = -1;
+  std::array<int, kGpuColumns> gpus{-1, -1, -1, -1};
+  std::array<int, kCpuColumns.size()> cpus{-1, -1, -1};
   int nodes = -1;
   int later_run = -1;
 };
@@ -178,14 +127,23 @@ class SacctRows {
     if (read.job.name.empty()) {
       return row.Bad(at_.id, "the id of the job");
     }
-    for (const auto part : {&SacctRows::CheckKind, &SacctRows::ReadGpus, &SacctRows::ReadTimes}) {
-      RETURN_IF_ERROR((this->*part)(row, read));
-      if (!read.left_out.empty()) {
-        return read;
-      }
+    JobTraits traits;
+    RETURN_IF_ERROR(CheckKind(row, read));
+    if (read.left_out.empty()) {
+      RETURN_IF_ERROR(ReadGpus(row, read, traits));
     }
+    if (read.left_out.empty()) {
+      RETURN_IF_ERROR(ReadTimes(row, read));
+    }
+    if (!read.left_out.empty()) {
+      return read;
+    }
+    RETURN_IF_ERROR(ReadLimit(row, *read.job.duration, traits));
     read.job.user = row.Text(at_.user);
     read.job.queue = row.Text(at_.partition);
+    traits.account = row.Text(at_.account);
+    traits.label = row.Text(at_.label);
+    Give(std::move(traits), read.job);
     const std::string_view state = row.Text(at_.state);
     read.state = state.substr(0, state.find(' '));  // "CANCELLED by 1000"
     return read;
@@ -207,24 +165,61 @@ class SacctRows {
     return {};
   }
 
-  Status ReadGpus(const io::CsvRow& row, JobRow& read) {
-    const int column = row.Text(at_.allocated).empty() ? at_.requested : at_.allocated;
-    std::optional<std::int64_t> gpus = GpusOf(row.Text(column));
-    if (gpus && *gpus == 0 && procs_per_gpu_ > 0) {
-      gpus = CpusOf(row.Text(column));
-      gpus = gpus ? std::optional((*gpus + procs_per_gpu_ - 1) / procs_per_gpu_) : std::nullopt;
+  // Types are those of the first column that names some.
+  Status ReadGpus(const io::CsvRow& row, JobRow& read, JobTraits& traits) {
+    std::optional<std::int64_t> count;
+    std::array<std::optional<SlurmGpus>, kGpuColumns> named;
+    for (std::size_t i = 0; i < kGpuColumns; ++i) {
+      bool bad = false;
+      named[i] = SlurmGpusOf(row.Text(at_.gpus[i]), bad);
+      if (bad) {
+        return row.Bad(at_.gpus[i], i == kAllocTres || i == kReqTres
+                                        ? "a list such as cpu=4,gres/gpu=2"
+                                        : "a list such as gpu:a100:2");
+      }
+      if (!named[i]) {
+        continue;
+      }
+      // Where an allocation is listed without GPUs, those of the request were not given.
+      const bool was_given = i < kReqTres || row.Text(at_.gpus[i - kReqTres]).empty();
+      count = count || !was_given ? count : named[i]->count;
+      traits.gpu_types = traits.gpu_types.empty() ? named[i]->types : traits.gpu_types;
     }
-    if (!gpus || *gpus > model::kMostGpus) {
-      return row.Bad(column, "a list such as cpu=4,gres/gpu=2");
+    if (named[kAllocTres] && named[kAllocGres] &&
+        named[kAllocTres]->count != named[kAllocGres]->count) {
+      read.remarks.emplace_back(
+          "AllocTRES and AllocGRES name different numbers of GPUs; AllocTRES counts");
     }
-    if (*gpus == 0) {
+    if (count.value_or(0) == 0 && procs_per_gpu_ > 0) {
+      ASSIGN_OR_RETURN(const std::int64_t cpus, CpusOf(row));
+      count = (cpus + procs_per_gpu_ - 1) / procs_per_gpu_;
+      if (*count > model::kMostGpus) {
+        return row.BadRow(fmt::format("{} CPUs are {} GPUs; expected at most {} of one job", cpus,
+                                      *count, model::kMostGpus));
+      }
+    }
+    if (count.value_or(0) == 0) {
       read.left_out = procs_per_gpu_ > 0
                           ? "it has neither GPUs nor CPUs; such jobs are left out"
                           : "it has no GPUs; jobs on CPUs alone are left out (--procs-per-gpu N "
                             "takes N CPUs for a GPU)";
     }
-    read.job.gpus = static_cast<int>(*gpus);
+    read.job.gpus = static_cast<int>(count.value_or(0));
     return {};
+  }
+
+  Result<std::int64_t> CpusOf(const io::CsvRow& row) const {
+    const int tres = at_.gpus[row.Text(at_.gpus[kAllocTres]).empty() ? kReqTres : kAllocTres];
+    const std::optional<std::int64_t> listed = SlurmCpusOf(row.Text(tres));
+    if (!listed) {
+      return row.Bad(tres, "a list such as cpu=4,gres/gpu=2");
+    }
+    for (std::size_t i = 0; *listed == 0 && i < at_.cpus.size(); ++i) {
+      if (!row.Text(at_.cpus[i]).empty()) {
+        return row.Integer(at_.cpus[i], 0, 1'000'000'000);
+      }
+    }
+    return *listed;
   }
 
   Status ReadTimes(const io::CsvRow& row, JobRow& read) {
@@ -262,7 +257,7 @@ class SacctRows {
       }
       const std::optional<double> seconds = column == at_.elapsed_raw
                                                 ? base::ToNumber(row.Text(column))
-                                                : ToElapsed(row.Text(column));
+                                                : ParseClock(row.Text(column), true);
       if (!seconds || *seconds < 0 || *seconds > model::kMostTraceSeconds) {
         return row.Bad(column,
                        column == at_.elapsed_raw ? "seconds" : "[days-]hours:minutes:seconds");
@@ -285,84 +280,225 @@ class SacctRows {
     return std::optional(*end.value() - *start.value());
   }
 
+  // Slurm ends jobs some time behind their limit: a job that ran longer has what it ran.
+  Status ReadLimit(const io::CsvRow& row, Duration run, JobTraits& traits) const {
+    constexpr double kMinute = 60;
+    for (const int column : {at_.limit_raw, at_.limit}) {
+      const std::string_view text = row.Text(column);
+      if (IsMissing(text) || text == "UNLIMITED" || text == "Partition_Limit" ||
+          text == "INVALID") {
+        continue;
+      }
+      const std::optional<double> number = base::ToNumber(text);
+      const std::optional<double> seconds = column == at_.limit_raw && number
+                                                ? std::optional(*number * kMinute)
+                                                : ParseClock(text, true);
+      if (!seconds || *seconds < 0 || *seconds > model::kMostTraceSeconds) {
+        return row.Bad(column, column == at_.limit_raw ? "minutes, or UNLIMITED"
+                                                       : "[days-]hours:minutes:seconds, or "
+                                                         "UNLIMITED");
+      }
+      if (*seconds > 0) {
+        traits.time_limit = std::max(run, FromSeconds(*seconds));
+      }
+      return {};
+    }
+    return {};
+  }
+
+  // Jobs one after the other often have the same.
+  void Give(JobTraits traits, JobSpec& job) {
+    if (traits == JobTraits{}) {
+      return;
+    }
+    if (!last_traits_ || !(*last_traits_ == traits)) {
+      last_traits_ = std::make_shared<const JobTraits>(std::move(traits));
+    }
+    job.traits = last_traits_;
+  }
+
   SacctColumns at_;
   int procs_per_gpu_;
   TimestampReader stamps_;
+  std::shared_ptr<const JobTraits> last_traits_;
 };
+
+// ------------------------------------------------------------------------------------------ lines
 
 struct Header {
   std::vector<std::string> names;
-  LineRules rules{.separator = kSeparator, .first_is_header = true};
+  LineRules rules{.separator = '|', .first_is_header = true};
+  bool is_fixed = false;  // columns of fixed widths, under which lines of dashes stand
 };
 
-// The first line. --parsable ends each line with a separator, --parsable2 does not.
+bool IsIdName(std::string_view name) { return name == "JobID" || name == "JobIDRaw"; }
+
+// "------------ ----------": what stands under the header of fixed widths.
+bool IsRuler(std::string_view line) {
+  return line.find("---") != std::string_view::npos &&
+         line.find_first_not_of("- \t") == std::string_view::npos;
+}
+
+// The first line. --parsable ends each line with a separator, --parsable2 does not; --delimiter
+// says another one.
 Header HeaderOf(std::string_view head) {
   Header header;
   Lines lines(head, '\0');
-  if (lines.Next()) {
-    header.rules.ends_rows = lines.text().ends_with(kSeparator);
-    for (const std::string_view name : FieldsOf(lines.text(), header.rules)) {
-      header.names.emplace_back(name);
+  if (!lines.Next()) {
+    return header;
+  }
+  const std::string_view line = lines.text();
+  for (const char separator : {'|', ';', '\t', '^', '~', ',', ' '}) {
+    const LineRules rules{.separator = separator, .first_is_header = true};
+    const std::vector<std::string_view> fields = FieldsOf(line, rules);
+    if (fields.size() > 1 && std::any_of(fields.begin(), fields.end(), IsIdName)) {
+      header.rules = rules;
+      break;
     }
   }
+  header.rules.ends_rows = header.rules.separator != ' ' && header.rules.separator != ',' &&
+                           line.ends_with(header.rules.separator);
+  for (const std::string_view name : FieldsOf(line, header.rules)) {
+    header.names.emplace_back(name);
+  }
+  header.is_fixed = header.rules.separator == ' ' && lines.Next() && IsRuler(lines.text());
   return header;
 }
 
-bool HasColumn(const Header& header, std::string_view name) {
-  return std::find(header.names.begin(), header.names.end(), name) != header.names.end();
-}
-
-bool LooksLikeSacct(std::string_view head) {
-  const Header header = HeaderOf(head);
-  return header.names.size() > 1 && (HasColumn(header, "JobID") || HasColumn(header, "JobIDRaw"));
-}
-
-Result<SacctColumns> FindColumns(const LineStream& lines, std::size_t columns) {
-  const auto first_of = [&](std::string_view name, std::string_view other) {
-    const int column = lines.Column(name);
-    return column >= 0 ? column : lines.Column(other);
+template <typename Names>
+SacctColumns FindColumns(const Names& names) {
+  const auto at = [&](std::string_view name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    return found == names.end() || name.empty() ? -1 : static_cast<int>(found - names.begin());
   };
-  const SacctColumns found{.id = first_of("JobIDRaw", "JobID"),
-                           .user = lines.Column("User"),
-                           .partition = lines.Column("Partition"),
-                           .submit = lines.Column("Submit"),
-                           .start = lines.Column("Start"),
-                           .end = lines.Column("End"),
-                           .elapsed_raw = lines.Column("ElapsedRaw"),
-                           .elapsed = lines.Column("Elapsed"),
-                           .state = lines.Column("State"),
-                           .allocated = first_of("AllocTRES", "TRESAlloc"),
-                           .requested = first_of("ReqTRES", "TRESReq"),
-                           .nodes = lines.Column("NodeList"),
-                           .later_run = static_cast<int>(columns)};
-  const bool has_run = found.end >= 0 || found.elapsed_raw >= 0 || found.elapsed >= 0;
-  const bool has_gpus = found.allocated >= 0 || found.requested >= 0;
-  if (found.id < 0 || found.submit < 0 || found.start < 0 || !has_run || !has_gpus) {
-    return BadInput(fmt::format(
-        "{}:1: no header with the columns that are needed; expected JobIDRaw or JobID, Submit, "
-        "Start, ElapsedRaw, Elapsed or End, and AllocTRES or ReqTRES, separated by '|' (sacct "
-        "--parsable2 without --noheader)",
-        lines.path()));
+  const auto first_of = [&](std::string_view name, std::string_view other) {
+    const int column = at(name);
+    return column >= 0 ? column : at(other);
+  };
+  SacctColumns found{.id = first_of("JobID", "JobIDRaw"),
+                     .user = at("User"),
+                     .account = at("Account"),
+                     .label = at("JobName"),
+                     .partition = at("Partition"),
+                     .submit = at("Submit"),
+                     .start = at("Start"),
+                     .end = at("End"),
+                     .elapsed_raw = at("ElapsedRaw"),
+                     .elapsed = at("Elapsed"),
+                     .limit_raw = at("TimelimitRaw"),
+                     .limit = at("Timelimit"),
+                     .state = at("State"),
+                     .nodes = at("NodeList"),
+                     .later_run = static_cast<int>(names.size())};
+  for (std::size_t i = 0; i < kGpuColumns; ++i) {
+    found.gpus[i] = first_of(kGpuColumnNames[i][0], kGpuColumnNames[i][1]);
+  }
+  for (std::size_t i = 0; i < kCpuColumns.size(); ++i) {
+    found.cpus[i] = at(kCpuColumns[i]);
   }
   return found;
 }
 
-Result<Trace> ReadSacct(io::TextStream text, const TraceOptions& options) {
-  Header header = HeaderOf(text.block());
-  LineStream lines(std::move(text), header.names, header.rules);
-  ASSIGN_OR_RETURN(const SacctColumns columns, FindColumns(lines, header.names.size()));
+bool HasNeeded(const SacctColumns& columns) {
+  const auto is_there = [](int column) { return column >= 0; };
+  const bool has_run = columns.end >= 0 || columns.elapsed_raw >= 0 || columns.elapsed >= 0;
+  return columns.id >= 0 && columns.submit >= 0 && columns.start >= 0 && has_run &&
+         std::any_of(columns.gpus.begin(), columns.gpus.end(), is_there);
+}
+
+Error NoNeeded(const std::string& path) {
+  return BadInput(fmt::format(
+      "{}:1: no header with the columns that are needed; expected JobID or JobIDRaw, Submit, "
+      "Start, ElapsedRaw, Elapsed or End, and AllocTRES, AllocGRES, ReqTRES or ReqGRES, separated "
+      "by '|' (sacct --parsable2 without --noheader)",
+      path));
+}
+
+bool LooksLikeSacct(std::string_view head) {
+  if (LooksLikeSacctJson(head)) {
+    return true;
+  }
+  const Header header = HeaderOf(head);
+  if (!std::any_of(header.names.begin(), header.names.end(), IsIdName) || header.names.size() < 2) {
+    return false;
+  }
+  switch (header.rules.separator) {
+    case ' ':
+      return header.is_fixed;
+    case ',':  // any table may have a column JobID
+      return HasNeeded(FindColumns(header.names));
+    default:
+      return true;
+  }
+}
+
+template <typename Source>
+Result<Trace> ReadFrom(Source source, std::vector<std::string> names, const TraceOptions& options) {
+  const SacctColumns columns = FindColumns(names);
+  if (!HasNeeded(columns)) {
+    return NoNeeded(source.path());
+  }
   SacctRows rows(columns, options.procs_per_gpu);
-  return ReadRows(SacctTable(std::move(lines), std::move(header.names), columns.id), rows,
+  return ReadRows(SacctTable<Source>(std::move(source), std::move(names), columns.id), rows,
                   kSacctFormat.shown.name, options);
+}
+
+// A table that a spreadsheet or pandas has written: lists with commas are in quotes.
+Result<Trace> ReadSacctCsv(io::TextStream text, const ColumnMap& map, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(io::CsvStream table, io::CsvStream::Of(std::move(text)));
+  RETURN_IF_ERROR(map.Apply(table));
+  std::vector<std::string> names(table.header().begin(), table.header().end());
+  Result<Trace> trace = ReadFrom(std::move(table), std::move(names), options);
+  if (!trace.ok() && trace.error().message.find("as in the header") != std::string::npos) {
+    return BadInput(trace.error().message +
+                    "\nTRES lists hold commas themselves; expected them in quotes, or another "
+                    "separator (sacct --parsable2)");
+  }
+  return trace;
+}
+
+Result<Trace> ReadSacct(io::TextStream text, const TraceOptions& options) {
+  ASSIGN_OR_RETURN(const ColumnMap map, ColumnMap::Parse(options.columns));
+  if (LooksLikeSacctJson(text.block())) {
+    if (!map.empty()) {
+      return InvalidArgument(text.path() +
+                             ": column names (--map) have no effect on what sacct --json prints; "
+                             "expected none");
+    }
+    ASSIGN_OR_RETURN(SacctJson json, SacctJson::Of(std::move(text)));
+    std::vector<std::string> names = SacctJson::Names();
+    return ReadFrom(std::move(json), std::move(names), options);
+  }
+  Header header = HeaderOf(text.block());
+  if (header.is_fixed) {
+    return BadInput(fmt::format(
+        "{}:1: sacct's columns of fixed widths, which cut long values off; expected what `sacct "
+        "--parsable2` prints, with '|' between the columns",
+        text.path()));
+  }
+  if (header.rules.separator == ',') {
+    return ReadSacctCsv(std::move(text), map, options);
+  }
+  for (std::string& name : header.names) {
+    if (const std::string_view meaning = map.MeaningOf(name); !meaning.empty()) {
+      name = meaning;
+    }
+  }
+  LineStream lines(std::move(text), header.names, header.rules);
+  lines.UseMender([mender = SacctLines(header.names)](std::vector<std::string_view>& fields) {
+    mender.Mend(fields);
+  });
+  return ReadFrom(std::move(lines), std::move(header.names), options);
 }
 
 }  // namespace
 
 constexpr OwnFormat kSacctFormat{
     .shown = {.name = "sacct",
-              .help = "Slurm accounting, sacct --parsable or --parsable2",
+              .help = "Slurm accounting, sacct --parsable, --parsable2 or --json",
               .has_processors = true},
     .looks_like = LooksLikeSacct,
-    .read = ReadSacct};
+    .read = ReadSacct,
+    .takes_column_names = true};
 
 }  // namespace trainyard::trace

@@ -5,6 +5,7 @@
 
 #include "support/trace_files.h"
 #include "trace/trace.h"
+#include "trace/writers.h"
 
 namespace trainyard::trace {
 namespace {
@@ -144,6 +145,250 @@ TEST(SacctTraceTest, ABarInAFieldMakesABadRow) {
   const auto trace = ReadText(text, {.skip_bad_rows = true});
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs.size(), 1U);
+}
+
+// ------------------------------------------------------------------------------- GPUs in GRES
+
+// A started job of a site whose TRES do not count GPUs.
+Result<Trace> ReadGres(const std::string& alloc_gres, const std::string& req_gres,
+                       const std::string& alloc_tres = "cpu=8,mem=64G,node=1",
+                       const std::string& req_tres = "cpu=8") {
+  return ReadText(
+      "JobIDRaw|Submit|Start|ElapsedRaw|State|ReqGRES|AllocGRES|ReqTRES|AllocTRES\n"
+      "1|2019-07-04T10:00:00|2019-07-04T10:00:00|3600|COMPLETED|" +
+      req_gres + "|" + alloc_gres + "|" + req_tres + "|" + alloc_tres + "\n");
+}
+
+TEST(SacctTraceTest, OlderVersionsNameGpusInGres) {
+  const std::vector<std::pair<std::string, int>> lists{{"gpu:4", 4},
+                                                       {"gpu:a100:2", 2},
+                                                       {"gres:gpu:2", 2},
+                                                       {"gres/gpu:3", 3},
+                                                       {"gres:gpu:v100:2", 2},
+                                                       {"gpu", 1},
+                                                       {"gpu:a100", 1},
+                                                       {"gpu:2,lscratch:300", 2},
+                                                       {"lscratch:3,gpu:a100:2(S:0-1)", 2},
+                                                       {"gpu:a100:2(IDX:0,3),gpu:v100:1", 3},
+                                                       {"7696487:4", 4},
+                                                       {"gpu=2", 2}};
+  for (const auto& [list, gpus] : lists) {
+    const auto trace = ReadGres(list, "");
+    ASSERT_TRUE(trace.ok()) << list << ": " << trace.error().message;
+    EXPECT_EQ(trace.value().jobs.at(0).gpus, gpus) << list;
+  }
+  for (const std::string bad : {"gpu:x:y", "gpu:-1", "gpu:99999999", "gpu:"}) {
+    const auto trace = ReadGres(bad, "");
+    ASSERT_FALSE(trace.ok()) << bad;
+    EXPECT_TRUE(Says(trace.error().message, "t.csv:2: field 'AllocGRES' is '" + bad +
+                                                "'; expected a list such as gpu:a100:2"))
+        << trace.error().message;
+  }
+}
+
+TEST(SacctTraceTest, WhatWasAllocatedCountsBeforeWhatWasRequested) {
+  const auto gpus = [](const Result<Trace>& trace) {
+    return trace.ok() ? trace.value().jobs.at(0).gpus : -1;
+  };
+  EXPECT_EQ(gpus(ReadGres("gpu:2", "gpu:v100:4")), 2);
+  EXPECT_EQ(gpus(ReadGres("", "gpu:v100:4")), 4);
+  EXPECT_EQ(gpus(ReadGres("", "", "cpu=8,gres/gpu=3", "gres/gpu=5")), 3);
+  EXPECT_EQ(gpus(ReadGres("gpu:2", "gpu:2", "cpu=8,gres/gpu=3")), 3);  // TRES before GRES
+  EXPECT_EQ(gpus(ReadGres("", "", "", "gres/gpu=5")), 5);
+  const auto differ = ReadGres("gpu:2", "", "gres/gpu=3");
+  ASSERT_TRUE(differ.ok());
+  EXPECT_EQ(differ.value().remarks.size(), 1U);
+  // The type is that of the first list that names one.
+  EXPECT_EQ(ReadGres("gpu:2", "gpu:v100:2").value().jobs[0].traits->gpu_types,
+            std::vector<std::string>{"v100"});
+}
+
+TEST(SacctTraceTest, CpuJobsOfOlderVersionsAreLeftOut) {
+  EXPECT_TRUE(Says(WhySacctLeftOut("1|ann|gpu|2024-03-01T10:00:00|2024-03-01T10:01:00|"
+                                   "2024-03-01T10:02:00|60|COMPLETED|cpu=4|cpu=4|n1"),
+                   "no GPUs"));
+  const auto gres = ReadGres("craynetwork:0", "");
+  ASSERT_FALSE(gres.ok());
+  EXPECT_TRUE(Says(gres.error().message, "no GPUs"));
+}
+
+TEST(SacctTraceTest, CpusOfColumnsCountWhereNoListHasThem) {
+  const auto trace = ReadText(
+      "JobID|Submit|Start|ElapsedRaw|NCPUS|ReqGRES\n"
+      "1|2019-07-04T10:00:00|2019-07-04T10:00:00|3600|16|\n",
+      {.procs_per_gpu = 8});
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().jobs.at(0).gpus, 2);
+}
+
+// --------------------------------------------------------------------------- what else is kept
+
+constexpr std::string_view kFullHeader =
+    "JobID|JobIDRaw|User|Account|Partition|Submit|Start|End|Elapsed|State|AllocTRES|Timelimit|"
+    "ExitCode|JobName|\n";
+
+std::string FullRow(const std::string& id, const std::string& limit, const std::string& name,
+                    const std::string& elapsed = "00:01:00") {
+  return id + "|22|ann|lab|gpu|2026-11-26T22:15:00|2026-11-26T22:15:01|2026-11-26T22:16:01|" +
+         elapsed + "|COMPLETED|cpu=1,gres/gpu:a100=2,gres/gpu=2|" + limit + "|0:0|" + name + "|\n";
+}
+
+TEST(SacctTraceTest, TypesLimitsAccountsNamesAndArraysAreKept) {
+  const auto trace =
+      ReadText(std::string(kFullHeader) + FullRow("13_0", "00:05:00", "train") +
+               FullRow("14", "1-00:00:00", "eval") + FullRow("15", "UNLIMITED", "x"));
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const JobSpec& job = trace.value().jobs.at(0);
+  EXPECT_EQ(job.name, "13_0");  // not 22
+  ASSERT_NE(job.traits, nullptr);
+  EXPECT_EQ(job.traits->gpu_types, std::vector<std::string>{"a100"});
+  EXPECT_EQ(job.traits->time_limit, FromSeconds(300));
+  EXPECT_EQ(job.traits->account, "lab");
+  EXPECT_EQ(job.traits->label, "train");
+  EXPECT_EQ(trace.value().jobs.at(1).traits->time_limit, FromSeconds(86'400));
+  EXPECT_EQ(trace.value().jobs.at(2).traits->time_limit, std::nullopt);
+  const auto native = ReadText(WriteTrace(trace.value(), "native").value());
+  ASSERT_TRUE(native.ok()) << native.error().message;
+  EXPECT_EQ(*native.value().jobs[0].traits, *job.traits);
+}
+
+TEST(SacctTraceTest, LimitsMayBeMinutesAndAreNoShorterThanTheRun) {
+  const auto limit = [](const std::string& raw) {
+    const auto trace = ReadText(
+        "JobID|Submit|Start|ElapsedRaw|TimelimitRaw|AllocTRES\n"
+        "1|2019-07-04T10:00:00|2019-07-04T10:00:00|62|" +
+        raw + "|gres/gpu=1\n");
+    EXPECT_TRUE(trace.ok()) << trace.error().message;
+    const auto& traits = trace.value().jobs.at(0).traits;
+    return traits ? traits->time_limit : std::nullopt;
+  };
+  EXPECT_EQ(limit("5"), FromSeconds(300));
+  EXPECT_EQ(limit("1"), FromSeconds(62));  // Slurm ended it two seconds behind its limit
+  EXPECT_EQ(limit(""), std::nullopt);
+  EXPECT_EQ(limit("Partition_Limit"), std::nullopt);
+  EXPECT_TRUE(Says(ErrorOf(std::string(kFullHeader) + FullRow("1", "soon", "x")),
+                   "field 'Timelimit' is 'soon'; expected [days-]hours:minutes:seconds"));
+}
+
+TEST(SacctTraceTest, ANameMayHoldTheSeparatorWhereTheRestDecides) {
+  const std::vector<std::string> names{"my, odd | name", "a|b|c", "|", "x|22|ann|lab"};
+  for (const std::string& name : names) {
+    const auto last = ReadText(std::string(kFullHeader) + FullRow("1", "00:05:00", name));
+    ASSERT_TRUE(last.ok()) << last.error().message;
+    EXPECT_EQ(last.value().jobs.at(0).traits->label, name);
+    const auto middle =
+        ReadText("JobID|JobName|User|Submit|Start|ElapsedRaw|Comment|AllocTRES\n1|" + name +
+                 "|ann|2019-07-04T10:00:00|2019-07-04T10:00:00|62||gres/gpu=1\n"
+                 "2|x|bob|2019-07-04T10:00:00|2019-07-04T10:00:00|62|" +
+                 name + "|gres/gpu=1\n");
+    ASSERT_TRUE(middle.ok()) << middle.error().message;
+    EXPECT_EQ(middle.value().jobs.at(0).traits->label, name);
+    EXPECT_EQ(middle.value().jobs[0].user, "ann");
+    EXPECT_EQ(middle.value().jobs.at(1).traits->label, "x");
+    EXPECT_EQ(middle.value().jobs[1].gpus, 1);
+  }
+  // Which bar ends the name, and which is the user's?
+  EXPECT_TRUE(Says(ErrorOf("JobID|JobName|User|WorkDir|Submit|Start|ElapsedRaw|AllocTRES\n"
+                           "1|a|b|c|d|2019-07-04T10:00:00|2019-07-04T10:00:00|62|gres/gpu=1\n"),
+                   "t.csv:2: 9 fields; expected 8, separated by '|'"));
+}
+
+// ------------------------------------------------------------------------------- other prints
+
+TEST(SacctTraceTest, OtherSeparatorsOfSacctAreRead) {
+  for (const std::string separator : {";", "\t", "^", "~"}) {
+    std::string text = std::string(kSacctHeader) + SacctRow("1", "cpu=8,gres/gpu=2");
+    std::string other;
+    for (const char c : text) {
+      other += c == '|' ? separator : std::string(1, c);
+    }
+    const auto trace = ReadText(other);
+    ASSERT_TRUE(trace.ok()) << trace.error().message;
+    EXPECT_EQ(trace.value().format, "sacct");
+    EXPECT_EQ(trace.value().jobs.at(0).gpus, 2);
+  }
+}
+
+TEST(SacctTraceTest, ATableOfASpreadsheetIsRead) {
+  const std::string header = "JobID,Submit,Start,ElapsedRaw,State,AllocTRES\n";
+  const std::string stamps = "1,2024-03-01T10:00:00,2024-03-01T10:01:00,60,COMPLETED,";
+  const auto trace = ReadText("," + header + "0," + stamps + "\"cpu=8,gres/gpu=2\"\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().format, "sacct");
+  EXPECT_EQ(trace.value().jobs.at(0).gpus, 2);
+  EXPECT_EQ(ErrorOf(header + stamps + "cpu=8,gres/gpu=2\n"),
+            "t.csv:2: 7 fields; expected 6 as in the header (a column that the header does not "
+            "name?)\nTRES lists hold commas themselves; expected them in quotes, or another "
+            "separator (sacct --parsable2)");
+}
+
+TEST(SacctTraceTest, FixedWidthsAreNamedInALine) {
+  EXPECT_EQ(ErrorOf("JobID                     Submit               Start \n"
+                    "------------ ------------------- ------------------- \n"
+                    "1            2026-11-26T22:15:00 2026-11-26T22:15:01 \n"),
+            "t.csv:1: sacct's columns of fixed widths, which cut long values off; expected what "
+            "`sacct --parsable2` prints, with '|' between the columns");
+}
+
+// A job as version 22.05 prints it; of an array, where `array` is its id.
+std::string OldJson(int id, int array, const std::string& task, const std::string& name) {
+  return R"({"account":"lab","array":{"job_id":)" + std::to_string(array) + R"(,"task_id":)" +
+         task + R"(},"association":{"user":"ann"},"het":{"job_id":0,"job_offset":null},"job_id":)" +
+         std::to_string(id) + R"(,"name":")" + name +
+         R"(","nodes":"n0","partition":"gpu","state":{"current":"COMPLETED","reason":"None"},
+ "time":{"elapsed":60,"end":1795731362,"start":1795731302,"submission":1795731300,"limit":5},
+ "steps":[{"time":{"elapsed":1},"tres":{"allocated":[{"type":"gres","name":"gpu","count":9}]}}],
+ "tres":{"allocated":[{"type":"cpu","name":null,"id":1,"count":1},
+  {"type":"energy","name":null,"id":3,"count":null},
+  {"type":"gres","name":"gpu","id":1001,"count":2},
+  {"type":"gres","name":"gpu:a100","id":1002,"count":2}],"requested":[]},"user":"ann"})";
+}
+
+TEST(SacctTraceTest, ReadsJson) {
+  const std::string head = R"({"meta":{"Slurm":{"release":"22.05.8"}},"errors":[],"jobs":[)";
+  const auto trace = ReadText(head + OldJson(1, 0, "null", "my | name") + ",\n" +
+                              OldJson(22, 13, "0", "wrap") + "]}\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().format, "sacct");
+  ASSERT_EQ(trace.value().jobs.size(), 2U);
+  const JobSpec& job = trace.value().jobs[0];
+  EXPECT_EQ(job.name, "1");
+  EXPECT_EQ(job.user, "ann");
+  EXPECT_EQ(job.queue, "gpu");
+  EXPECT_EQ(job.gpus, 2);
+  EXPECT_EQ(job.duration, FromSeconds(60));
+  EXPECT_EQ(job.traits->gpu_types, std::vector<std::string>{"a100"});
+  EXPECT_EQ(job.traits->time_limit, FromSeconds(300));
+  EXPECT_EQ(job.traits->account, "lab");
+  EXPECT_EQ(job.traits->label, "my | name");
+  EXPECT_EQ(trace.value().jobs[1].name, "13_0");
+  EXPECT_EQ(trace.value().waits.at(0), FromSeconds(2));
+  EXPECT_EQ(trace.value().origin, "2026-11-26 22:15:00+00:00");
+}
+
+TEST(SacctTraceTest, ReadsJsonOfNewerVersions) {
+  const auto trace = ReadText(R"({"jobs":[{"account":"lab","association":{"user":"ann"},
+ "array":{"job_id":0,"task_id":{"set":false,"infinite":false,"number":0}},
+ "job_id":7,"name":"x","nodes":"n0","partition":"gpu","state":{"current":["TIMEOUT"]},
+ "time":{"elapsed":60,"end":1795731362,"start":1795731302,"submission":1795731300,
+  "limit":{"set":true,"infinite":false,"number":1}},
+ "tres":{"allocated":[{"type":"gres","name":"gpu","count":4}]}},
+ {"job_id":8,"association":{},"array":{"job_id":0},"state":{"current":["PENDING"]},
+ "time":{"submission":1795731300,"start":0,"end":0,"limit":{"set":false,"infinite":true,"number":0}},
+ "tres":{"allocated":[],"requested":[{"type":"gres","name":"gpu","count":4}]}}],
+ "meta":{},"errors":[],"warnings":[]})");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  ASSERT_EQ(trace.value().jobs.size(), 1U);
+  EXPECT_EQ(trace.value().jobs[0].name, "7");
+  EXPECT_EQ(trace.value().jobs[0].gpus, 4);
+  EXPECT_EQ(trace.value().jobs[0].traits->time_limit, FromSeconds(60));
+  EXPECT_EQ(trace.value().states.at("TIMEOUT"), 1);
+  EXPECT_EQ(trace.value().skipped_rows, 1);  // never started
+}
+
+TEST(SacctTraceTest, JsonThatBreaksOffIsRefused) {
+  EXPECT_TRUE(Says(ErrorOf(R"({"meta":{},"jobs":[)" + OldJson(1, 0, "null", "x") + ",\n"),
+                   ": no JSON from here on; expected the whole of what sacct --json prints"));
 }
 
 TEST(SacctTraceTest, RefusesOtherHeadersAndBadValues) {

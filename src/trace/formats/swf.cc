@@ -75,14 +75,17 @@ constexpr double kUnknown = -1;
 bool LooksLikeSwf(std::string_view head) {
   constexpr std::size_t kFewestFields = 10;  // those with too few or many are told how many
   Lines all(head, '\0');
-  if (all.Next() && all.text()[all.text().find_first_not_of(" \t")] == ';') {
-    return true;
-  }
+  const std::string_view top = all.Next() ? base::Trim(all.text()) : std::string_view();
   Lines lines(head, kSwfRules.comment);
-  if (!lines.Next()) {
-    return false;
+  const std::string_view row = lines.Next() ? lines.text() : std::string_view();
+  if (top.starts_with(kSwfRules.comment)) {
+    // A header without a first name, separated by semicolons, and a CSV table behind comments.
+    const bool is_header = top.find(';', 1) != std::string_view::npos && top.find(' ') != 1;
+    const bool is_table =
+        row.find(',') != std::string_view::npos && !base::ToNumber(row.substr(0, row.find(',')));
+    return !is_header && !is_table;
   }
-  const std::vector<std::string_view> first = FieldsOf(lines.text(), kSwfRules);
+  const std::vector<std::string_view> first = FieldsOf(row, kSwfRules);
   return first.size() >= kFewestFields &&
          std::all_of(first.begin(), first.end(),
                      [](std::string_view field) { return base::ToNumber(field).has_value(); });

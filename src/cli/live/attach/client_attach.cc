@@ -23,7 +23,7 @@
 #include "cli/commands.h"
 #include "cli/live/attach/session_input.h"
 #include "cli/live/client_calls.h"
-#include "cli/live/each_item.h"
+#include "cli/live/client_json.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
 #include "live/access/signals.h"
@@ -124,26 +124,18 @@ struct SignalOptions : ClusterOptions {
 };
 
 Status SendSignals(const SignalOptions& options) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs, SelectJobs(*client, options.selection, true));
-  if (jobs.size() != options.selection.jobs.size()) {  // those that a filter stands for
-    std::erase_if(jobs, [](const v1::JobStatus& job) { return job.state() != v1::RUNNING; });
+  v1::ClientRequest request;
+  request.mutable_signal()->set_signal(options.signal);
+  ASSIGN_OR_RETURN(*request.mutable_signal()->mutable_selection(), SelectionOf(options.selection));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  const v1::Changed& changed = reply.signal().changed();
+  if (options.json) {
+    PrintJsonList(std::vector<v1::JobStatus>(changed.jobs().begin(), changed.jobs().end()));
   }
-  return ForEach(
-      *client, options.json, jobs,
-      [&](const v1::JobStatus& job) {
-        v1::ClientRequest request;
-        request.mutable_signal()->set_job(job.job());
-        request.mutable_signal()->set_signal(options.signal);
-        return request;
-      },
-      [&](const v1::ClientReply& reply) {
-        const v1::JobStatus& status = reply.signal().status();
-        if (!options.json) {
-          fmt::print("job {} has got {}\n", JobText(status), live::SignalText(options.signal));
-        }
-        return status;
-      });
+  for (int i = 0; i < changed.jobs_size() && !options.json; ++i) {
+    fmt::print("job {} has got {}\n", JobText(changed.jobs(i)), live::SignalText(options.signal));
+  }
+  return TellLeftOut(changed.left_out());
 }
 
 }  // namespace
@@ -220,8 +212,7 @@ void AddAttach(CLI::App& app, Command& chosen) {
 void AddSignal(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SignalOptions>();
   CLI::App* command = app.add_subcommand("signal", "send a signal to all workers of running jobs");
-  command->add_option("JOB", options->selection.jobs,
-                      "ids of jobs; ARRAY_INDEX is a task of an array, ARRAY all its tasks");
+  AddJobs(*command, options->selection);
   AddFilters(*command, options->selection);
   AddClusterOptions(*command, *options);
   command

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scripts with #SBATCH lines, as users of Slurm have them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+
+namespace trainyard::cli {
+
+// A script that has been read.
+class BatchScript {
+ public:
+  // Sets what the lines at the head of the script say. It runs once on each node unless they ask
+  // for as many tasks as GPUs. Errors, all at once, each as "file:line: ...": an option that does
+  // not mean anything here, a value that it does not take, a file that is no script of text. A file
+  // that cannot be a script at all (kInvalidArgument): none, empty, a pipe, without "#!".
+  [[nodiscard]] static Result<BatchScript> Read(const std::string& path, v1::JobRequest& job);
+
+  // Sets the command: the script's interpreter, the script where it lies, and the arguments. The
+  // rest of `job` is as it will be submitted.
+  void SetCommand(const std::vector<std::string>& arguments, v1::JobRequest& job);
+
+  // What a user should know who submits it, a sentence each.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+  // What the controller says is wrong with the job, with the line that says so. `overridden`: keys
+  // of the job that options have stated after the script.
+  [[nodiscard]] Error AtLine(const Error& error,
+                             const std::vector<std::string_view>& overridden) const;
+
+ private:
+  friend class ScriptReader;
+
+  std::string path_;
+  std::vector<std::string> interpreter_;
+  std::map<std::string, std::string, std::less<>> lines_;  // "train.sh:3: ", by the job's key
+  struct Output {
+    std::string pattern;
+    std::string word;   // for the shell; empty: none is named
+    std::string where;  // "train.sh:3: --output"
+  };
+  Output output_;
+  Output errors_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace trainyard::cli

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/slurm/batch_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/scratch_folder.h"
+
+namespace trainyard::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class BatchScriptTest : public testing::Test {
+ protected:
+  Status Read(const std::string& text, const std::vector<std::string>& arguments = {}) {
+    path_ = folder_.Write("train.sh", text);
+    job_ = {};
+    warnings_.clear();
+    Result<BatchScript> script = BatchScript::Read(path_, job_);
+    if (!script.ok()) {
+      return script.error();
+    }
+    if (job_.launch().working_directory().empty()) {
+      job_.mutable_launch()->set_working_directory(std::filesystem::path(path_).parent_path());
+    }
+    script.value().SetCommand(arguments, job_);
+    warnings_ = script.value().warnings();
+    return {};
+  }
+  [[nodiscard]] std::string Variable(std::string_view name) const {
+    for (const v1::EnvironmentVariable& variable : job_.launch().environment()) {
+      if (variable.name() == name) {
+        return variable.value();
+      }
+    }
+    return "(not set)";
+  }
+  // With the lines below "#!/bin/sh".
+  std::string Mistake(const std::string& lines) {
+    const Status status = Read("#!/bin/sh\n" + lines);
+    return status.ok() ? "" : status.error().message;
+  }
+
+  [[nodiscard]] std::string Absolute() const {
+    return std::filesystem::path(path_).lexically_normal().string();
+  }
+
+  ScratchFolder folder_;
+  std::string path_;
+  v1::JobRequest job_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(BatchScriptTest, LinesAtTheHeadAreOptions) {
+  ASSERT_TRUE(Read("#!/bin/bash -l\n"
+                   "# A remark.\n"
+                   "#SBATCH --job-name=\"bert large\" -p long   # why not\n"
+                   "#SBATCH -N 2 --gres=gpu:a100:4\n"
+                   "#SBATCH --time 1-12:00:00\n"
+                   "\n"
+                   "##SBATCH --account=nobody\n"
+                   "#SBATCH --dependency=afterok:3 --array=0-9%2 -D /data\n"
+                   "#SBATCH --mail-type=END,FAIL --export=NONE,SEED=7\n"
+                   "python3 train.py\n"
+                   "#SBATCH --nonsense\n",
+                   {"--lr", "0.1"})
+                  .ok());
+  EXPECT_EQ(job_.name(), "bert large");
+  EXPECT_EQ(job_.queue(), "long");
+  EXPECT_EQ(job_.gpus(), 8);
+  EXPECT_THAT(job_.gpu_types(), ElementsAre("a100"));
+  EXPECT_EQ(job_.time_s(), 36 * 3600);
+  EXPECT_EQ(job_.dependency(), "afterok:3");
+  EXPECT_EQ(job_.array(), "0-9%2");
+  EXPECT_EQ(job_.launch().working_directory(), "/data");
+  EXPECT_THAT(job_.launch().notify(), ElementsAre("end", "fail"));
+  EXPECT_EQ(Variable("SEED"), "7");
+  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::PER_NODE);
+  EXPECT_THAT(job_.launch().command(), ElementsAre("/bin/bash", "-l", Absolute(), "--lr", "0.1"));
+}
+
+TEST_F(BatchScriptTest, APlainTimeIsMinutes) {
+  EXPECT_EQ(Mistake("#SBATCH -t 90 -G 1\n"), "");
+  EXPECT_EQ(job_.time_s(), 90 * 60);
+  EXPECT_EQ(job_.name(), "train.sh");
+}
+
+TEST_F(BatchScriptTest, TasksAreWorkers) {
+  EXPECT_EQ(Mistake("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"), "");
+  EXPECT_EQ(job_.gpus(), 8);
+  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::PER_GPU);
+  EXPECT_EQ(Mistake("#SBATCH --ntasks=1 --gpus-per-task=4\n"), "");
+  EXPECT_EQ(job_.gpus(), 4);
+  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::PER_NODE);
+  EXPECT_THAT(Mistake("#SBATCH --ntasks=3 --gpus=4\n"),
+              HasSubstr("states 3 tasks for 4 GPUs on 1 node; expected"));
+  EXPECT_THAT(Mistake("#SBATCH --nodes=2 --gpus=4\n"), HasSubstr("expected --gpus-per-node"));
+}
+
+TEST_F(BatchScriptTest, OutputGoesToTheFilesThatAreNamed) {
+  EXPECT_EQ(Mistake("#SBATCH -J \"a$b\" -o %x_%j_%N.out --error=err.%4a -G 1\n"), "");
+  ASSERT_EQ(job_.launch().command_size(), 6);
+  EXPECT_EQ(job_.launch().command(0), "/bin/sh");
+  const std::string& shell = job_.launch().command(2);
+  EXPECT_THAT(shell, HasSubstr("out=\"${SLURM_JOB_NAME}_${TRAINYARD_JOB}_$(uname -n"));
+  EXPECT_THAT(shell,
+              HasSubstr("err=\"err.$(printf %04d ${TRAINYARD_ARRAY_TASK_ID:-4294967294})\""));
+  EXPECT_THAT(shell, HasSubstr("exec >>\"$out\" 2>>\"$err\"; exec \"$@\""));
+  EXPECT_EQ(job_.launch().command(5), Absolute());
+  EXPECT_EQ(Mistake("#SBATCH --output=x.out -G1\n"), "");
+  EXPECT_THAT(job_.launch().command(2), HasSubstr("exec >>\"$out\" 2>&1; exec \"$@\""));
+  EXPECT_EQ(Mistake("#SBATCH --error=x.err -G1\n"), "");
+  EXPECT_THAT(job_.launch().command(2), HasSubstr("; exec 2>>\"$err\"; exec \"$@\""));
+  EXPECT_THAT(
+      Mistake("#SBATCH -G1\n#SBATCH --output=%A_%4y.out\n"),
+      HasSubstr("train.sh:3: --output is '%A_%4y.out': '%4y' is no placeholder; expected %j"));
+  EXPECT_THAT(Mistake("#SBATCH -e a%\n"), HasSubstr("train.sh:2: --error is 'a%': '%' is no"));
+}
+
+TEST_F(BatchScriptTest, FilesThatWouldNotBeThereOrBeSharedAreSaid) {
+  EXPECT_EQ(Mistake("#SBATCH -G1 -o logs/%j.out\n"), "");
+  EXPECT_THAT(warnings_,
+              ElementsAre(HasSubstr("train.sh:2: --output is 'logs/%j.out', and there is "
+                                    "no folder")));
+  EXPECT_EQ(Mistake("#SBATCH -G1 -o /tmp/%j.out\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre());
+  EXPECT_EQ(Mistake("#SBATCH -G1 -a 1-2 -o %x-%A.out\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("all tasks of the array write to one file")));
+  EXPECT_EQ(Mistake("#SBATCH -G1 -a 1-2 -o %A_%a.out\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre());
+}
+
+TEST_F(BatchScriptTest, ListsOfGpusHaveTheirNumberAndType) {
+  EXPECT_EQ(Mistake("#SBATCH --gres=gpu:2,lscratch:3\n"), "");
+  EXPECT_EQ(job_.gpus(), 2);
+  EXPECT_THAT(job_.gpu_types(), ElementsAre());
+  EXPECT_THAT(warnings_,
+              ElementsAre(testing::MatchesRegex(
+                  "ignored, as GPUs alone are shared out here: lscratch:3 \\(.*train.sh:2\\)")));
+  EXPECT_EQ(Mistake("#SBATCH -N 2 --gpus-per-node=v100:2,mps:50\n"), "");
+  EXPECT_EQ(job_.gpus(), 4);
+  EXPECT_THAT(job_.gpu_types(), ElementsAre("v100"));
+  EXPECT_EQ(Variable("SLURM_GPUS_PER_NODE"), "v100:2");
+  EXPECT_EQ(Mistake("#SBATCH --gres=gpu:k80:1,lscratch:2\n#SBATCH -G k80:1(S:0-1)\n"), "");
+  EXPECT_EQ(job_.gpus(), 1);
+  EXPECT_THAT(warnings_,
+              ElementsAre(testing::AllOf(HasSubstr("lscratch:2 ("), HasSubstr("(S:0-1) ("))))
+      << "one line";
+  EXPECT_THAT(
+      Mistake("#SBATCH --gres=gpu:a100:1,gpu:v100:1\n"),
+      HasSubstr("train.sh:2: --gres is 'gpu:a100:1,gpu:v100:1': a job has GPUs of one type"));
+  EXPECT_THAT(Mistake("#SBATCH --gres=gpu:a100:1\n#SBATCH -G v100:1\n"),
+              HasSubstr("train.sh:3: --gpus is 'v100:1': an option before it says type 'a100'"));
+}
+
+TEST_F(BatchScriptTest, DosLineEndsAreRefusedWithTheirLine) {
+  EXPECT_THAT(Read("#!/bin/bash\r\n#SBATCH --gpus=1\r\n").error().message,
+              testing::AllOf(HasSubstr("train.sh:1: the line ends as on DOS (CR LF)"),
+                             HasSubstr("dos2unix")));
+  EXPECT_THAT(Read("#!/bin/bash\n#SBATCH --gpus=1\n\necho a\r\n").error().message,
+              HasSubstr("train.sh:4: the line ends as on DOS"));
+  EXPECT_THAT(Read("#!/bin/bash\n#SBATCH -G1\necho a\r").error().code, ErrorCode::kBadInput);
+}
+
+TEST_F(BatchScriptTest, NoTimeLimitHasSeveralNames) {
+  for (const char* const text : {"0", "UNLIMITED", "infinite", "0:00", "0-00:00:00"}) {
+    EXPECT_EQ(Mistake(std::string("#SBATCH -G1 -t 2:00:00\n#SBATCH --time=") + text + "\n"), "");
+    EXPECT_FALSE(job_.has_time_s()) << text;
+  }
+  EXPECT_THAT(Mistake("#SBATCH --time=1:99:00\n"),
+              HasSubstr("train.sh:2: --time is '1:99:00': 99 minutes; expected 0 to 59; expected"));
+  EXPECT_THAT(Mistake("#SBATCH --begin=2027-02-30T00:00\n"),
+              HasSubstr("train.sh:2: --begin is '2027-02-30T00:00': there is no day 30"));
+}
+
+TEST_F(BatchScriptTest, AllFaultsAreToldAtOnceEachWithItsLine) {
+  const std::string mistakes = Mistake(
+      "#SBATCH --account=me --gpus=none\n"
+      "# fine\n"
+      "#SBATCH --licenses matlab -t soon\n"
+      "#SBATCH --array=3-1\n"
+      "#SBATCH --dependency=afterwards:3 --priority=1.5\n"
+      "#SBATCH --nodes=2 -o %q\n"
+      "#SBATCH --ntasks=3 --gres=gpu:4\n");
+  EXPECT_EQ(std::count(mistakes.begin(), mistakes.end(), '\n'), 8) << mistakes;
+  for (const char* const fault :
+       {"train.sh:2: '--account' has", "train.sh:2: --gpus is 'none'",
+        "train.sh:4: '--licenses' is", "train.sh:4: --time is 'soon'",
+        "train.sh:5: by --array, '3-1' is no array",
+        "train.sh:6: by --dependency, 'afterwards:3' is", "train.sh:6: --priority is '1.5'",
+        "train.sh:7: --output is '%q'", "train.sh:8: states 3 tasks for 8 GPUs"}) {
+    EXPECT_THAT(mistakes, HasSubstr(fault));
+  }
+}
+
+TEST_F(BatchScriptTest, WhatTheControllerFindsIsToldWithTheLine) {
+  const std::string path = folder_.Write(
+      "s.sh", "#!/bin/sh\n#SBATCH -G 9\n#SBATCH -d afterok:7\n#SBATCH -a 0-9\n#SBATCH -p long\n");
+  v1::JobRequest job;
+  const Result<BatchScript> script = BatchScript::Read(path, job);
+  ASSERT_TRUE(script.ok());
+  const auto at_line = [&](const char* message, const std::vector<std::string_view>& others = {}) {
+    return script.value().AtLine(Failed(message), others).message.substr(path.size());
+  };
+  EXPECT_EQ(at_line("it asks for 9 GPUs; the cluster has 4"),
+            ":2: it asks for 9 GPUs; the cluster has 4");
+  EXPECT_EQ(
+      at_line("there is no earlier job 7, for which dependency 'afterok:7' waits").substr(0, 4),
+      ":3: ");
+  EXPECT_EQ(at_line("10 tasks of the array").substr(0, 4), ":4: ");
+  EXPECT_EQ(at_line("queue 'long'").substr(0, 4), ":5: ");
+  const std::string plain = "no controller answers at 127.0.0.1:7077";
+  EXPECT_EQ(script.value().AtLine(Failed(plain), {}).message, plain);
+  EXPECT_EQ(script.value().AtLine(Failed("the cluster has 4 GPUs"), {"gpus"}).message,
+            "the cluster has 4 GPUs")
+      << "an option of the command line says so";
+}
+
+TEST_F(BatchScriptTest, VariablesOfSlurmComeWithItsLines) {
+  EXPECT_EQ(Mistake("#SBATCH -N 2 --ntasks-per-node=4\n"), "");
+  EXPECT_TRUE(job_.launch().has_batch());
+  EXPECT_TRUE(job_.launch().batch().states_tasks());
+  EXPECT_EQ(Variable("SLURM_SUBMIT_DIR"), std::filesystem::current_path().string());
+  EXPECT_NE(Variable("SLURM_SUBMIT_HOST"), "(not set)");
+  EXPECT_EQ(Variable("SLURM_NTASKS_PER_NODE"), "4");
+  EXPECT_EQ(Variable("SLURM_GPUS"), "(not set)");
+  EXPECT_EQ(Mistake("#SBATCH -G a100:3\n"), "");
+  EXPECT_FALSE(job_.launch().batch().states_tasks());
+  EXPECT_EQ(Variable("SLURM_GPUS"), "a100:3");
+  EXPECT_EQ(Mistake("#SBATCHES -G 3\n# #SBATCH -G 3\n##SBATCH -G 3\necho\n"), "");
+  EXPECT_FALSE(job_.launch().has_batch()) << "no line of sbatch";
+  EXPECT_EQ(job_.launch().environment_size(), 0);
+}
+
+TEST_F(BatchScriptTest, CallsOfSlurmsCommandsAreNamed) {
+  EXPECT_EQ(Mistake("#SBATCH -G1\n\nsrun python train.py\nscontrol show job\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls srun ("),
+                                                    HasSubstr("train.sh:4), scontrol ("),
+                                                    HasSubstr("docs/from-slurm.md"))));
+}
+
+TEST_F(BatchScriptTest, MistakesAreToldWithTheirLine) {
+  EXPECT_THAT(Mistake("#\n#SBATCH --account=me\n"),
+              HasSubstr("train.sh:3: '--account' has no meaning here; expected no such line: there "
+                        "are no accounts; shares are those of the job's user"));
+  EXPECT_THAT(Mistake("#SBATCH --licenses=x\n"),
+              HasSubstr(":2: '--licenses' is not supported; expected one of --job-name, "));
+  EXPECT_THAT(Mistake("#SBATCH -X\n"), HasSubstr(":2: '-X' is not supported"));
+  EXPECT_THAT(Mistake("#SBATCH --job-name\n"),
+              HasSubstr("train.sh:2: --job-name has no value; expected one"));
+  EXPECT_THAT(Mistake("#SBATCH --time=soon\n"), HasSubstr(":2: --time is 'soon'"));
+  EXPECT_THAT(Mistake("#SBATCH --gres=tpu:4\n"),
+              HasSubstr("train.sh:2: --gres is 'tpu:4': no GPUs; expected gpu:N or gpu:TYPE:N"));
+  EXPECT_THAT(Mistake("#SBATCH --gpus=0\n"),
+              HasSubstr("train.sh:2: --gpus is '0': '0' is no number from 1 on"));
+  EXPECT_THAT(Mistake("#SBATCH --export=ALL\n"), HasSubstr("expected NONE or NAME=VALUE"));
+  EXPECT_THAT(Mistake("#SBATCH --mail-type=ARRAY_TASKS\n"), HasSubstr("expected BEGIN, END"));
+  EXPECT_THAT(Read("#!\n#SBATCH -G1\n").error().message,
+              HasSubstr("train.sh:1: '#!' names no interpreter"));
+}
+
+TEST_F(BatchScriptTest, WhatCannotBeAScriptIsSaidAsWhatItIs) {
+  const auto refusal = [](const std::string& path) {
+    v1::JobRequest job;
+    const Result<BatchScript> script = BatchScript::Read(path, job);
+    return script.ok() ? "" : script.error().message;
+  };
+  EXPECT_THAT(refusal("/no/such/file"),
+              HasSubstr("begins with #! (there is no such file); expected"));
+  EXPECT_THAT(refusal(folder_.Write("b", "echo\n")),
+              HasSubstr("/b' is no script that begins with #!; expected one, or -- before"));
+  EXPECT_THAT(refusal(folder_.Write("c", "")), HasSubstr("(it is empty)"));
+  EXPECT_THAT(refusal(folder_.Write("d", "\xEF\xBB\xBF#!/bin/sh\n")), HasSubstr("byte order mark"));
+  EXPECT_THAT(refusal(folder_.Write("e", std::string("\x7f"
+                                                     "ELF\0\1",
+                                                     6))),
+              HasSubstr("is no script"));
+  EXPECT_THAT(refusal(folder_.Write("f", std::string("#!/bin/sh\n\0x", 12))),
+              HasSubstr("f:2: a NUL"));
+  EXPECT_THAT(refusal(folder_.Write("g", "#!")), HasSubstr("g:1: '#!' names no interpreter"));
+  EXPECT_THAT(refusal(std::filesystem::path(folder_.Write("h", "")).parent_path()),
+              HasSubstr("(it is a folder)"));
+  EXPECT_THAT(refusal(folder_.Write("i", std::string(5 << 20, '#'))), HasSubstr("more than 4 MiB"));
+  const std::string pipe = folder_.Write("j", "") + ".pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(pipe), HasSubstr("is no file that stays, as a pipe is none"));
+  EXPECT_THAT(refusal("/dev/null"), HasSubstr("is no file that stays"));
+}
+
+}  // namespace
+}  // namespace trainyard::cli

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/slurm/slurm_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+namespace trainyard::cli {
+namespace {
+
+struct Twin {
+  std::string_view slurm;
+  std::string_view here;
+};
+
+constexpr std::array kCommands{Twin{"sbatch", "submit"},      Twin{"srun", "run"},
+                               Twin{"salloc", "run --pty"},   Twin{"squeue", "status"},
+                               Twin{"sacct", "status --all"}, Twin{"scancel", "cancel"},
+                               Twin{"sinfo", "nodes"},        Twin{"sattach", "logs --follow"},
+                               Twin{"sstat", "status JOB"},   Twin{"sprio", "status"},
+                               Twin{"sshare", "status"},      Twin{"sreport", "status --all"},
+                               Twin{"sdiag", "nodes"},        Twin{"sacctmgr", "user"}};
+
+constexpr std::array kScontrol{Twin{"hold", "hold JOB"},
+                               Twin{"uhold", "hold JOB"},
+                               Twin{"release", "release JOB"},
+                               Twin{"requeue", "requeue JOB"},
+                               Twin{"requeuehold", "requeue --hold JOB"},
+                               Twin{"suspend", "requeue --hold JOB"},
+                               Twin{"resume", "release JOB"},
+                               Twin{"update", "update ... JOB"},
+                               Twin{"top", "update --priority N JOB"},
+                               Twin{"ping", "nodes"}};
+
+// What is to be typed in place of an option of sbatch.
+struct OptionTwin {
+  std::string_view name;
+  char letter;
+  std::string_view here;
+};
+
+constexpr std::string_view kShared =
+    "it has no meaning here: CPUs and memory are shared out with the GPUs";
+constexpr std::string_view kPlaced = "it has no meaning here: the placement chooses the nodes";
+constexpr std::string_view kNobody = "it has no meaning here: there are no accounts and no QOS";
+
+constexpr std::array kSbatchOptions{
+    OptionTwin{"partition", 'p', "it is --queue here"},
+    OptionTwin{"job-name", 'J', "it is --name here"},
+    OptionTwin{"gpus", 'G', "it is --gpus here"},
+    OptionTwin{"gpus-per-node", 0, "it is --gpus here, the number in all, with --gpu-types"},
+    OptionTwin{"gpus-per-task", 0, "it is --gpus here, the number in all, with --gpu-types"},
+    OptionTwin{"gpus-per-socket", 0, "it is --gpus here, the number in all, with --gpu-types"},
+    OptionTwin{"gres", 0, "it is --gpus here, with --gpu-types"},
+    OptionTwin{"constraint", 'C', "it is --gpu-types here"},
+    OptionTwin{"nodes", 'N', "the placement chooses the nodes; expected --gpus, the number in all"},
+    OptionTwin{"ntasks", 'n', "it is --workers here: per-gpu or per-node"},
+    OptionTwin{"ntasks-per-node", 0, "it is --workers here: per-gpu or per-node"},
+    OptionTwin{"tasks-per-node", 0, "it is --workers here: per-gpu or per-node"},
+    OptionTwin{"ntasks-per-gpu", 0, "it is --workers here: per-gpu or per-node"},
+    OptionTwin{"time", 't', "it is --time here"},
+    OptionTwin{"time-min", 0, "it is --time here"},
+    OptionTwin{"begin", 'b', "it is --begin here"},
+    OptionTwin{"deadline", 0, "it is --deadline here"},
+    OptionTwin{"array", 'a', "it is --array here"},
+    OptionTwin{"dependency", 'd', "it is --dependency here"},
+    OptionTwin{"chdir", 'D', "it is --cwd here"},
+    OptionTwin{"export", 0, "it is --env NAME=VALUE here"},
+    OptionTwin{"export-file", 0, "it is --env NAME=VALUE here"},
+    OptionTwin{"hold", 'H', "it is --hold here"},
+    OptionTwin{"mail-type", 0, "it is --notify here"},
+    OptionTwin{"mail-user", 0, "the controller's operator says where notices go"},
+    OptionTwin{"priority", 0, "it is --priority here"},
+    OptionTwin{"nice", 0, "it is --priority here, where higher goes first"},
+    OptionTwin{"output", 'o',
+               "'trainyard logs JOB' shows the output; in a script it is a line #SBATCH --output"},
+    OptionTwin{"error", 'e',
+               "'trainyard logs JOB' shows the output; in a script it is a line #SBATCH --error"},
+    OptionTwin{"input", 'i', "'trainyard run' hands its standard input on"},
+    OptionTwin{"open-mode", 0, "'trainyard logs JOB' shows the output of each attempt"},
+    OptionTwin{"wrap", 0, "the command follows the options here: -- sh -c 'COMMAND'"},
+    OptionTwin{"parsable", 0, "it is --json here"},
+    OptionTwin{"wait", 'W', "'trainyard run' waits for the end, and so does 'trainyard wait JOB'"},
+    OptionTwin{"test-only", 0, "no option tells that before"},
+    OptionTwin{"signal", 0,
+               "each job gets notice before it has to leave; see docs/live.md, Notice"},
+    OptionTwin{"requeue", 0,
+               "no option is needed: jobs are preempted and restarted as the policy says"},
+    OptionTwin{"no-requeue", 0, "it is --max-restarts 0 here, which is the default"},
+    OptionTwin{"container", 0, "it is --container-image here"},
+    OptionTwin{"mem", 0, kShared},
+    OptionTwin{"mem-per-cpu", 0, kShared},
+    OptionTwin{"mem-per-gpu", 0, kShared},
+    OptionTwin{"mem-bind", 0, kShared},
+    OptionTwin{"cpus-per-task", 'c', kShared},
+    OptionTwin{"cpus-per-gpu", 0, kShared},
+    OptionTwin{"cores-per-socket", 0, kShared},
+    OptionTwin{"threads-per-core", 0, kShared},
+    OptionTwin{"ntasks-per-core", 0, kShared},
+    OptionTwin{"ntasks-per-socket", 0, kShared},
+    OptionTwin{"mincpus", 0, kShared},
+    OptionTwin{"hint", 0, kShared},
+    OptionTwin{"core-spec", 'S', kShared},
+    OptionTwin{"tmp", 0, kShared},
+    OptionTwin{"gpu-bind", 0, kShared},
+    OptionTwin{"gpu-freq", 0, kShared},
+    OptionTwin{"cpu-freq", 0, kShared},
+    OptionTwin{"extra-node-info", 'B', kShared},
+    OptionTwin{"nodelist", 'w', kPlaced},
+    OptionTwin{"nodefile", 'F', kPlaced},
+    OptionTwin{"exclude", 'x', kPlaced},
+    OptionTwin{"exclusive", 0, kPlaced},
+    OptionTwin{"oversubscribe", 's', kPlaced},
+    OptionTwin{"overcommit", 'O', kPlaced},
+    OptionTwin{"contiguous", 0, kPlaced},
+    OptionTwin{"distribution", 'm', kPlaced},
+    OptionTwin{"switches", 0, kPlaced},
+    OptionTwin{"spread-job", 0, kPlaced},
+    OptionTwin{"use-min-nodes", 0, kPlaced},
+    OptionTwin{"account", 'A', kNobody},
+    OptionTwin{"qos", 'q', kNobody},
+    OptionTwin{"wckey", 0, kNobody},
+    OptionTwin{"reservation", 0, "it has no meaning here: there are no reservations"},
+    OptionTwin{"licenses", 'L', "it has no meaning here: there are no licences"},
+    OptionTwin{"clusters", 'M', "it is --controller here"},
+    OptionTwin{"comment", 0, "it has no meaning here"},
+    OptionTwin{"kill-on-invalid-dep", 0,
+               "jobs whose dependency cannot be met end as rejected here"},
+    OptionTwin{"no-kill", 'k', "it has no meaning here: workers of a job run and end together"},
+    OptionTwin{"immediate", 'I', "it has no meaning here"},
+    OptionTwin{"get-user-env", 0, "it is --env NAME=VALUE here"},
+    OptionTwin{"uid", 0, "it is --user here"},
+    OptionTwin{"gid", 0, "it has no meaning here"},
+    OptionTwin{"propagate", 0, "it has no meaning here"},
+    OptionTwin{"verbose", 'v', "it has no meaning here"},
+    OptionTwin{"quiet", 'Q', "it has no meaning here"}};
+
+bool IsSlurms(std::string_view word) {
+  constexpr std::array<std::string_view, 3> kOthers{"scontrol", "sbcast", "sgather"};
+  return std::any_of(kCommands.begin(), kCommands.end(),
+                     [word](const Twin& twin) { return twin.slurm == word; }) ||
+         std::find(kOthers.begin(), kOthers.end(), word) != kOthers.end();
+}
+
+// -------------------------------------------------------------------------------- calls in scripts
+
+// Words behind which a command follows.
+bool IsBeforeCommand(std::string_view word) {
+  constexpr std::array<std::string_view, 16> kWords{
+      "then", "do",    "else", "elif", "if",    "while", "!",       "exec",
+      "time", "nohup", "eval", "env",  "until", "sudo",  "command", "timeout"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+bool IsAssignment(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  return equals != std::string_view::npos && equals > 0 &&
+         std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+// The commands of one line: words at the places where a shell looks for one, and those of `bash -c
+// "srun ..."`.
+class LineScan {
+ public:
+  template <typename Found>
+  void Scan(std::string_view line, Found found) {
+    constexpr std::string_view kStarts = ";&|(){}`";
+    constexpr std::string_view kEnds = " \t\r;&|(){}`\"'$";
+    bool command = !continued_;
+    std::string_view before;
+    std::string_view rest = line;
+    while (!rest.empty()) {
+      if (rest.starts_with("${")) {
+        rest.remove_prefix(std::min(rest.find('}'), rest.size() - 1) + 1);
+      } else if (kEnds.find(rest.front()) != std::string_view::npos) {
+        const bool quote = rest.front() == '"' || rest.front() == '\'';
+        command = command || kStarts.find(rest.front()) != std::string_view::npos ||
+                  (quote && before.starts_with('-') && before.ends_with('c'));
+        rest.remove_prefix(1);
+      } else if (rest.front() == '#') {
+        break;
+      } else {
+        const std::string_view word = rest.substr(0, rest.find_first_of(kEnds));
+        rest.remove_prefix(word.size());
+        before = word;
+        const std::string_view name = word.substr(word.rfind('/') + 1);
+        if (command && IsSlurms(name)) {
+          found(name);
+        }
+        command = command && (IsBeforeCommand(word) || IsAssignment(word));
+      }
+    }
+    continued_ = line.ends_with('\\');
+  }
+
+ private:
+  bool continued_ = false;
+};
+
+}  // namespace
+
+std::string InsteadOfCommand(std::span<const std::string_view> words) {
+  if (words.empty()) {
+    return {};
+  }
+  const std::string_view next = words.size() > 1 ? words[1] : std::string_view();
+  if (words.front() == "scontrol") {
+    if (next == "show") {
+      const bool nodes =
+          words.size() > 2 && (words[2].starts_with("node") || words[2] == "partition");
+      return nodes ? "trainyard nodes" : "trainyard status JOB";
+    }
+    if (next == "update" && words.size() > 2 &&
+        (words[2].starts_with("node") || words[2].starts_with("Node"))) {
+      return "trainyard drain NODE";
+    }
+    const auto* const twin = std::find_if(kScontrol.begin(), kScontrol.end(),
+                                          [next](const Twin& one) { return one.slurm == next; });
+    return twin != kScontrol.end()
+               ? "trainyard " + std::string(twin->here)
+               : "trainyard status JOB, hold, release, requeue, update or drain";
+  }
+  const auto* const twin =
+      std::find_if(kCommands.begin(), kCommands.end(),
+                   [&words](const Twin& one) { return one.slurm == words.front(); });
+  return twin == kCommands.end() ? std::string() : "trainyard " + std::string(twin->here);
+}
+
+std::string InsteadOfOption(std::string_view word) {
+  const OptionTwin* twin = kSbatchOptions.end();
+  if (word.starts_with("--")) {
+    const std::string_view name = word.substr(2, word.find('=') - 2);
+    twin = std::find_if(kSbatchOptions.begin(), kSbatchOptions.end(),
+                        [name](const OptionTwin& one) { return one.name == name; });
+  } else if (word.size() > 1 && word.front() == '-') {
+    twin = std::find_if(kSbatchOptions.begin(), kSbatchOptions.end(), [word](const OptionTwin& one) {
+      return one.letter != 0 && one.letter == word[1];
+    });
+  }
+  return twin == kSbatchOptions.end() ? std::string() : std::string(twin->here);
+}
+
+std::vector<SlurmCall> SlurmCallsIn(std::string_view script) {
+  std::vector<SlurmCall> calls;
+  LineScan scan;
+  for (int line = 1; !script.empty(); ++line) {
+    const std::size_t end = std::min(script.find('\n'), script.size());
+    scan.Scan(script.substr(0, end), [&](std::string_view name) {
+      if (std::none_of(calls.begin(), calls.end(),
+                       [name](const SlurmCall& call) { return call.command == name; })) {
+        calls.push_back({.command = std::string(name), .line = line});
+      }
+    });
+    script.remove_prefix(std::min(end + 1, script.size()));
+  }
+  return calls;
+}
+
+}  // namespace trainyard::cli

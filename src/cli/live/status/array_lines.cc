@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/status/array_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+#include "cli/live/job_selection.h"
+#include "live/job_request.h"
+#include "model/conditions.h"
+
+namespace trainyard::cli {
+namespace {
+
+bool HasGpus(const v1::JobStatus& job) {
+  return job.state() == v1::STARTING || job.state() == v1::RUNNING || job.state() == v1::STOPPING ||
+         job.grants_size() > 0;
+}
+
+}  // namespace
+
+std::vector<JobLine> LinesOf(const std::vector<const v1::JobStatus*>& jobs) {
+  std::vector<JobLine> lines;
+  std::map<std::tuple<std::uint64_t, v1::JobState, bool, int>, std::size_t> groups;
+  for (const v1::JobStatus* const job : jobs) {
+    if (!job->has_array_job()) {
+      lines.push_back({.job = job, .tasks = {}});
+      continue;
+    }
+    const int exit_code = live::HasEnded(job->state()) ? job->exit_code() : 0;
+    const auto [at, is_new] =
+        groups.try_emplace({job->array_job(), job->state(), job->held(), exit_code}, lines.size());
+    if (is_new || HasGpus(*job)) {
+      lines.push_back({.job = job, .tasks = {job->array_index()}});
+    } else {
+      lines[at->second].tasks.push_back(job->array_index());
+    }
+  }
+  for (JobLine& line : lines) {
+    std::sort(line.tasks.begin(), line.tasks.end());
+  }
+  return lines;
+}
+
+std::string TextOf(const JobLine& line) {
+  if (line.tasks.size() < 2) {
+    return JobText(*line.job);
+  }
+  std::string at_once;
+  if (!live::HasEnded(line.job->state())) {
+    const Result<model::ArrayTasks> array = model::ParseArray(line.job->request().array());
+    at_once =
+        array.ok() && array.value().at_once > 0 ? fmt::format("%{}", array.value().at_once) : "";
+  }
+  return fmt::format("{}_[{}{}]", line.job->array_job(), model::RangesText(line.tasks), at_once);
+}
+
+}  // namespace trainyard::cli

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/access/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/text.h"
+#include "live/access/changes.h"
+#include "live/failures/failure_book.h"
+#include "live/job_request.h"
+
+namespace trainyard::live {
+namespace {
+
+constexpr std::string_view kBy = " by ";
+
+std::string NumberText(bool given, double value) {
+  return given ? fmt::format("{:g}", value) : std::string();
+}
+
+// A field of a job that users change, as they know it.
+struct Changeable {
+  const char* name;
+  std::string (*text)(const v1::JobRequest& job);
+};
+
+constexpr std::array kChangeable{
+    Changeable{"name", [](const v1::JobRequest& job) { return job.name(); }},
+    Changeable{"queue", [](const v1::JobRequest& job) { return job.queue(); }},
+    Changeable{"gpus",
+               [](const v1::JobRequest& job) {
+                 return job.max_gpus() > 0 || job.min_gpus() > 0
+                            ? fmt::format("{} ({}:{})", job.gpus(), job.min_gpus(), job.max_gpus())
+                            : std::to_string(job.gpus());
+               }},
+    Changeable{"priority",
+               [](const v1::JobRequest& job) { return std::to_string(job.launch().priority()); }},
+    Changeable{"time",
+               [](const v1::JobRequest& job) {
+                 return job.has_time_s() ? base::ShortDuration(job.time_s()) : std::string();
+               }},
+    Changeable{"begin",
+               [](const v1::JobRequest& job) {
+                 return job.has_begin_s()
+                            ? base::ShortDuration(job.begin_s()) + " after its submission"
+                            : std::string();
+               }},
+    Changeable{"duration",
+               [](const v1::JobRequest& job) {
+                 return NumberText(job.has_duration_s(), job.duration_s());
+               }},
+    Changeable{"dependency", [](const v1::JobRequest& job) { return job.dependency(); }}};
+
+std::string WhereText(const Grant& grant, const Cluster& cluster) {
+  std::string text;
+  for (const Slice& slice : grant.slices) {
+    text += (text.empty() ? "" : " ") + DevicesText(slice, cluster);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::span<const JobEvent> History::Of(JobId job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? std::span<const JobEvent>() : found->second.events;
+}
+
+History::OfJob& History::At(JobId job) {
+  OfJob& known = jobs_[job];
+  if (jobs_.size() > kMostJobs) {
+    const bool some_ended = !ended_.empty() && ended_.front() != job;
+    const JobId oldest = some_ended                    ? ended_.front()
+                         : jobs_.begin()->first != job ? jobs_.begin()->first
+                                                       : std::next(jobs_.begin())->first;
+    std::erase(ended_, oldest);
+    jobs_.erase(oldest);
+  }
+  return known;
+}
+
+void History::Put(JobId job, JobEvent event) {
+  std::vector<JobEvent>& events = At(job).events;
+  if (events.size() == kMostOfJob) {
+    events.erase(events.begin());
+  }
+  events.push_back(std::move(event));
+}
+
+void History::NoteEnd(JobId job) {
+  if (jobs_.contains(job) && std::find(ended_.begin(), ended_.end(), job) == ended_.end()) {
+    ended_.push_back(job);
+  }
+}
+
+// Who has made this change: a note in the journal comes before the fact, and gives way to it.
+std::string History::TakeAuthor(JobId job, TimePoint at, const std::string& of) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) {
+    return {};
+  }
+  std::vector<JobEvent>& events = found->second.events;
+  for (auto event = events.begin(); event != events.end(); ++event) {
+    if (event->at == at && event->what.starts_with(of) && event->after.empty() &&
+        event->before.empty() && !event->by.empty()) {
+      std::string by = event->by;
+      events.erase(event);
+      return by;
+    }
+  }
+  return {};
+}
+
+void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster) {
+  const JobId job = event.job;
+  switch (event.kind) {
+    case model::EventKind::kNoted:
+      return NoteText(event, jobs, cluster);
+    case model::EventKind::kUpdated:
+      return NoteUpdate(event, jobs);
+    case model::EventKind::kResize:
+      if (jobs[job].request->gpus() == event.gpus) {
+        return;  // its update has said so
+      }
+      return Put(job, {.at = event.at,
+                       .what = "resized",
+                       .by = TakeAuthor(job, event.at, "resized"),
+                       .before = GpusText(jobs[job].request->gpus()),
+                       .after = GpusText(event.gpus)});
+    case model::EventKind::kHeld:
+      return Put(job, {.at = event.at,
+                       .what = event.held ? "held" : "released",
+                       .by = TakeAuthor(job, event.at, event.held ? "held" : "released")});
+    case model::EventKind::kRequeued:
+      return Put(job, {.at = event.at,
+                       .what = event.held ? "requeued and held" : "requeued",
+                       .by = TakeAuthor(job, event.at, "requeued")});
+    case model::EventKind::kCancel:
+      Put(job, {.at = event.at, .what = "cancelled", .by = TakeAuthor(job, event.at, "cancelled")});
+      return NoteEnd(job);
+    case model::EventKind::kEnded:
+      Put(job, {.at = event.at, .what = "completed"});
+      return NoteEnd(job);
+    case model::EventKind::kFailed:
+      Put(job, {.at = event.at,
+                .what = "failed",
+                .after = "exit code " + std::to_string(event.exit_code)});
+      return NoteEnd(job);
+    case model::EventKind::kGpusLost:
+      return Put(job,
+                 {.at = event.at,
+                  .what = "lost its workers",
+                  .after = event.exit_code == 0 ? std::string()
+                                                : "exit code " + std::to_string(event.exit_code)});
+    case model::EventKind::kOverrun:
+      return Put(job, {.at = event.at, .what = "has overrun what it has stated"});
+    default:
+      return;
+  }
+}
+
+// Who has changed it, or how an attempt has failed.
+void History::NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster) {
+  if (const std::optional<ChangeNote> note = ChangeNote::From(event)) {
+    const std::size_t by = note->text.find(kBy);
+    note->ForEachJob([&](JobId job) {
+      if (jobs.has(job)) {
+        Put(job, {.at = event.at,
+                  .what = note->text.substr(0, by),
+                  .by = by == std::string::npos ? "" : note->text.substr(by + kBy.size())});
+      }
+    });
+    return;
+  }
+  const std::optional<FailureNote> note = FailureNote::From(event);
+  if (note && jobs.has(note->job) && Index(note->node) < cluster.nodes.size() &&
+      (note->kind == FailureNote::Kind::kNodeFailed ||
+       note->kind == FailureNote::Kind::kJobFailed)) {
+    Put(note->job, {.at = event.at,
+                    .what = "attempt failed on " + cluster.nodes[Index(note->node)].name,
+                    .after = note->text});
+  }
+}
+
+// An event for each field that is another one.
+void History::NoteUpdate(const model::Event& event, const LiveJobs& jobs) {
+  const std::string by = TakeAuthor(event.job, event.at, "updated");
+  v1::JobRequest after;
+  if (!after.ParseFromString(event.spec->launch)) {
+    return;
+  }
+  const v1::JobRequest& before = *jobs[event.job].request;
+  for (const Changeable& field : kChangeable) {
+    if (std::string was = field.text(before), is = field.text(after); was != is) {
+      Put(event.job, {.at = event.at,
+                      .what = std::string("updated ") + field.name,
+                      .by = by,
+                      .before = std::move(was),
+                      .after = std::move(is)});
+    }
+  }
+}
+
+void History::Note(const model::Action& action, TimePoint at, const Cluster& cluster) {
+  switch (action.kind) {
+    case model::ActionKind::kReject:
+      Put(action.job, {.at = at, .what = "rejected", .after = action.reason});
+      return NoteEnd(action.job);
+    case model::ActionKind::kRelease:
+      if (!action.reason.empty()) {
+        Put(action.job, {.at = at, .what = "ended", .after = action.reason});
+        NoteEnd(action.job);
+      }
+      return;
+    case model::ActionKind::kPreempt: {
+      OfJob& job = At(action.job);
+      std::string held = std::exchange(job.holds, {});
+      const bool told = !job.events.empty() && job.events.back().at == at;  // by what has caused it
+      if (!told) {
+        Put(action.job, {.at = at, .what = "preempted", .before = std::move(held)});
+      }
+      return;
+    }
+    case model::ActionKind::kLaunch:
+    case model::ActionKind::kResize:
+    case model::ActionKind::kMigrate: {
+      std::string where = WhereText(action.grant, cluster);
+      std::string held = std::exchange(At(action.job).holds, where);
+      return Put(action.job,
+                 {.at = at,
+                  .what = action.kind == model::ActionKind::kLaunch   ? "granted GPUs"
+                          : action.kind == model::ActionKind::kResize ? "resized by the policy"
+                                                                      : "moved",
+                  .before = std::move(held),
+                  .after = std::move(where)});
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace trainyard::live

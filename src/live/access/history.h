@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns what has become of each job and what was changed of it, when and by whom. Follows from the
+// facts and actions of the journal, which has all of it; here are the last events of the last jobs.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "live/live_jobs.h"
+#include "model/event.h"
+#include "trainyard/cluster.h"
+#include "trainyard/state.h"
+
+namespace trainyard::live {
+
+struct JobEvent {
+  TimePoint at{};
+  std::string what{};    // "updated priority", "granted GPUs"
+  std::string by{};      // "ann (uid 1001, user)"; empty: nobody, or it is not known
+  std::string before{};  // the value, GPUs ...; empty: none
+  std::string after{};
+
+  void Serialize(StateStream& state) { state(at, what, by, before, after); }
+};
+
+class History {
+ public:
+  static constexpr std::size_t kMostOfJob = 100;    // the oldest are forgotten first
+  static constexpr std::size_t kMostJobs = 10'000;  // ended ones are forgotten first
+
+  // `jobs`: as they were before the fact.
+  void Note(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster);
+  void Note(const model::Action& action, TimePoint at, const Cluster& cluster);
+  // Oldest first.
+  [[nodiscard]] std::span<const JobEvent> Of(JobId job) const;
+
+  void Serialize(StateStream& state) { state(jobs_, ended_); }
+
+ private:
+  struct OfJob {
+    std::vector<JobEvent> events;
+    std::string holds;  // the GPUs that it has been granted
+
+    void Serialize(StateStream& state) { state(events, holds); }
+  };
+
+  void NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster);
+  void NoteUpdate(const model::Event& event, const LiveJobs& jobs);
+  void Put(JobId job, JobEvent event);
+  OfJob& At(JobId job);
+  [[nodiscard]] std::string TakeAuthor(JobId job, TimePoint at, const std::string& of);
+  void NoteEnd(JobId job);
+
+  std::map<JobId, OfJob> jobs_;
+  std::vector<JobId> ended_;  // of jobs_, in the order in which they have ended
+};
+
+}  // namespace trainyard::live

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/calls/selection.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "model/conditions.h"
+
+namespace trainyard::live {
+
+Refusal NotYours(const v1::ClientRequest& from, Touch touch) {
+  return {.code = kPermissionDenied,
+          .text = CallerText(from) + " may not " +
+                  (touch == Touch::kRead    ? "read the logs of"
+                   : touch == Touch::kEnter ? "attach to"
+                                            : "change") +
+                  " job {}, which is another user's; expected its owner" +
+                  (touch == Touch::kChange ? ", an operator or an admin" : " or an admin")};
+}
+
+Selected::Selected(const LiveState& state, const LiveStatuses& statuses,
+                   const v1::ClientRequest& from, const v1::Selection* selection,
+                   std::uint64_t number, std::size_t known)
+    : state_(state) {
+  if (selection == nullptr) {
+    if (number == 0 || number > known) {
+      v1::LeftOut& unknown = unknown_.emplace_back();
+      unknown.set_code(kNotFound);
+      unknown.set_why("there is no job " + std::to_string(number));
+      return;
+    }
+    Add(from, JobAt(number - 1), true);
+    return;
+  }
+  for (const std::string& text : selection->jobs()) {
+    AddNamed(from, text, known);
+  }
+  const bool has_filter = !selection->names().empty() || !selection->users().empty() ||
+                          !selection->queues().empty() || !selection->states().empty();
+  for (std::size_t i = 0; has_filter && i < known; ++i) {
+    if (statuses.IsMeant(JobAt(i), *selection) && statuses.MaySee(from, JobAt(i))) {
+      Add(from, JobAt(i), false);
+    }
+  }
+  std::sort(jobs_.begin(), jobs_.end());
+}
+
+void Selected::AddNamed(const v1::ClientRequest& from, const std::string& text, std::size_t known) {
+  const std::optional<model::JobNumber> number = model::ParseJobNumber(text);
+  v1::LeftOut unknown;
+  if (!number) {
+    unknown.set_code(kInvalidArgument);
+    unknown.set_why("'" + text +
+                    "' is no job; expected its number, or ARRAY_INDEX for a task of an array");
+  } else if (number->job > known) {
+    unknown.set_code(kNotFound);
+    unknown.set_why("there is no job " + text);
+  }
+  if (unknown.code() != 0) {
+    unknown_.push_back(std::move(unknown));
+    return;
+  }
+  const JobId first = JobAt(number->job - 1);
+  const bool is_array = state_.jobs[first].array == first;
+  const std::size_t end = is_array ? EndOfArray(first, known) : Index(first) + 1;
+  if (!number->task) {
+    return is_array ? AddArray(from, first, end) : Add(from, first, true);
+  }
+  std::size_t at = Index(first);  // the indices of the tasks rise
+  for (std::size_t most = end; is_array && at < most;) {
+    const std::size_t middle = at + (most - at) / 2;
+    (state_.jobs[JobAt(middle)].array_index < *number->task ? at : most) =
+        state_.jobs[JobAt(middle)].array_index < *number->task ? middle + 1 : middle;
+  }
+  if (!is_array || at == end || state_.jobs[JobAt(at)].array_index != *number->task) {
+    unknown.set_code(kNotFound);
+    unknown.set_why("there is no task " + text);
+    unknown_.push_back(std::move(unknown));
+    return;
+  }
+  Add(from, JobAt(at), true);
+}
+
+std::size_t Selected::EndOfArray(JobId first, std::size_t known) const {
+  return std::min(known, Index(first) + model::CountOf(*state_.jobs[first].spec));
+}
+
+// The tasks that have not ended; of one that has ended as a whole, the first stands for all.
+void Selected::AddArray(const v1::ClientRequest& from, JobId first, std::size_t end) {
+  bool has_ended = true;
+  for (std::size_t i = Index(first); i < end; ++i) {
+    if (!state_.jobs[JobAt(i)].ending) {
+      has_ended = false;
+      Add(from, JobAt(i), false);
+    }
+  }
+  if (has_ended) {
+    Add(from, first, true);
+  }
+}
+
+void Selected::Add(const v1::ClientRequest& from, JobId job, bool named) {
+  if (named) {
+    named_.insert(job);
+  }
+  if (!seen_.insert(job).second) {
+    return;
+  }
+  if (!MayTouch(from, *state_.jobs[job].request, Touch::kChange)) {
+    named_.insert(job);  // it is an error whatever has named it
+    return Leave(job, NotYours(from, Touch::kChange));
+  }
+  jobs_.push_back(job);
+}
+
+std::vector<v1::LeftOut> Selected::LeftOut(bool nothing_else) const {
+  std::vector<v1::LeftOut> all = unknown_;
+  struct Group {
+    std::vector<JobId> jobs;
+    std::size_t place = 0;
+  };
+  // By array (0: of none), number if it was named and is in none, code and text.
+  std::map<std::tuple<std::uint64_t, std::uint64_t, int, std::string>, Group> groups;
+  for (const Left& left : left_) {
+    if (left.why.quiet && !nothing_else && !IsNamed(left.job)) {
+      continue;
+    }
+    const std::optional<JobId>& array = state_.jobs[left.job].array;
+    const int code = nothing_else || IsNamed(left.job) ? left.why.code : 0;
+    groups
+        .try_emplace({array ? NumberOf(*array) : 0,
+                      array || !IsNamed(left.job) ? 0 : NumberOf(left.job), code, left.why.text},
+                     Group{.jobs = {}, .place = groups.size()})
+        .first->second.jobs.push_back(left.job);
+  }
+  const std::size_t begin = all.size();
+  all.resize(begin + groups.size());
+  for (auto& [key, group] : groups) {
+    v1::LeftOut& left = all[begin + group.place];
+    std::string name = state_.jobs.TextOf(group.jobs.front());
+    if (group.jobs.size() > 1) {
+      std::sort(group.jobs.begin(), group.jobs.end());
+      std::vector<std::int64_t> indices;
+      for (const JobId job : group.jobs) {
+        indices.push_back(std::get<0>(key) != 0 ? state_.jobs[job].array_index
+                                                : static_cast<std::int64_t>(NumberOf(job)));
+      }
+      name = model::RangesText(indices);
+      if (std::get<0>(key) != 0) {
+        name = std::to_string(std::get<0>(key)) + "_[" + name + "]";
+      }
+    }
+    for (const JobId job : group.jobs) {
+      left.add_jobs(NumberOf(job));
+    }
+    left.set_code(std::get<2>(key));
+    left.set_why(base::ReplaceAll(std::get<3>(key), "{}", name));
+  }
+  return all;
+}
+
+}  // namespace trainyard::live

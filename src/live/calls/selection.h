@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which jobs a call is about, and which of them it leaves as they are, with the reasons. The only
+// place where a Selection is resolved.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "live/access/access.h"
+#include "live/live_state.h"
+#include "live/live_statuses.h"
+#include "trainyard/live.pb.h"
+
+namespace trainyard::live {
+
+// Why a call does nothing to a job.
+struct Refusal {
+  int code = 0;        // as of gRPC
+  std::string text{};  // a sentence, with "{}" for each name of the job; empty: it does
+  bool quiet = false;  // not worth a word unless the job was named, or nothing was done at all
+};
+
+class Selected {
+ public:
+  // The jobs that a call is about, among the first `known`, which its caller may change; the others
+  // that it names are left out. `selection`: null, the call is about job `number`.
+  Selected(const LiveState& state, const LiveStatuses& statuses, const v1::ClientRequest& from,
+           const v1::Selection* selection, std::uint64_t number, std::size_t known);
+
+  // Each once, ascending.
+  [[nodiscard]] const std::vector<JobId>& jobs() const { return jobs_; }
+  // Named by its own number, not by that of its array or by what it is.
+  [[nodiscard]] bool IsNamed(JobId job) const { return named_.contains(job); }
+  // The call does nothing to the job.
+  void Leave(JobId job, Refusal why) { left_.push_back({job, std::move(why)}); }
+  // What is left out, the tasks of an array in one sentence for each reason. `nothing_else`: the
+  // call has done nothing at all.
+  [[nodiscard]] std::vector<v1::LeftOut> LeftOut(bool nothing_else) const;
+
+ private:
+  struct Left {
+    JobId job{};
+    Refusal why;
+  };
+
+  void AddNamed(const v1::ClientRequest& from, const std::string& text, std::size_t known);
+  void AddArray(const v1::ClientRequest& from, JobId first, std::size_t end);
+  void Add(const v1::ClientRequest& from, JobId job, bool named);
+  [[nodiscard]] std::size_t EndOfArray(JobId first, std::size_t known) const;
+
+  const LiveState& state_;
+  std::vector<JobId> jobs_;
+  std::set<JobId> seen_;
+  std::set<JobId> named_;
+  std::vector<v1::LeftOut> unknown_;
+  std::vector<Left> left_;
+};
+
+// "job {}, which is another user's": the caller may not touch the job so.
+[[nodiscard]] Refusal NotYours(const v1::ClientRequest& from, Touch touch);
+
+}  // namespace trainyard::live

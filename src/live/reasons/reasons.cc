@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/reasons/reasons.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+#include <span>
+
+#include "base/text.h"
+#include "engine/engine.h"
+#include "live/access/access.h"
+#include "live/job_request.h"
+#include "model/job_fields.h"
+#include "supervisor/processes.h"
+
+namespace trainyard::live {
+namespace {
+
+bool Accepts(const JobSpec& job, const NodeSpec& node) {
+  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
+  return types.empty() || std::find(types.begin(), types.end(), node.gpu_type) != types.end();
+}
+
+// "A100 GPUs", "A100 or V100 GPUs", "GPUs"
+std::string TypedGpus(const JobSpec& job) {
+  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
+  return types.empty() ? "GPUs" : fmt::format("{} GPUs", fmt::join(types, " or "));
+}
+
+// "1 job", "5 jobs"
+std::string JobsText(std::size_t count) {
+  return count == 1 ? "1 job" : fmt::format("{} jobs", count);
+}
+
+}  // namespace
+
+bool MaySee(const LiveState& state, const v1::ClientRequest& from, JobId job) {
+  return state.options.shows_all_jobs || MayTouch(from, *state.jobs[job].request, Touch::kSee);
+}
+
+v1::ClientRequest CallOfOwner(const LiveState& state, JobId job) {
+  v1::ClientRequest call;
+  if (const v1::LaunchSpec& launch = state.jobs[job].request->launch(); launch.has_owner()) {
+    *call.mutable_caller() = launch.owner();
+  }
+  return call;
+}
+
+std::string FirstNames(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    text += (text.empty() ? "" : ", ") + names[i];
+  }
+  return names.size() > kMost ? text + " and " + std::to_string(names.size() - kMost) + " more"
+                              : text;
+}
+
+std::vector<Leaving> LeavingOn(const LiveState& state, NodeId node) {
+  std::vector<Leaving> leaving;
+  for (const auto& [key, gpus] : state.gates.HoldersOf(node)) {
+    const LiveAttempt* const attempt = state.attempts.Find(key);
+    if (attempt != nullptr && !attempt->stopping) {
+      continue;
+    }
+    Leaving one{.job = key.first, .gpus = gpus};
+    if (attempt != nullptr && attempt->told_to_stop) {
+      const double grace = Seconds(state.GraceOf(state.jobs[JobAt(key.first - 1)]));
+      const double since = Seconds(state.now - attempt->notice) / state.options.time_scale;
+      one.left_s = std::max(0.0, grace - since);
+    }
+    leaving.push_back(one);
+  }
+  return leaving;
+}
+
+Reasons::Reasons(const LiveState& state, const engine::Engine& engine,
+                 const v1::ClientRequest& asker, Depth depth)
+    : state_(state), engine_(engine), depth_(depth) {
+  if (asker.has_caller()) {
+    *asker_.mutable_caller() = asker.caller();
+  }
+}
+
+const model::JobRecord& Reasons::RecordOf(JobId job) const { return engine_.records()[Index(job)]; }
+
+std::string Reasons::NameOf(JobId job) const {
+  return Sees(job) ? "job " + state_.jobs.TextOf(job) : "another user's job";
+}
+
+std::string Reasons::RealTimeText(Duration of_the_engine) const {
+  return base::ShortDuration(Seconds(of_the_engine) / state_.options.time_scale);
+}
+
+// -------------------------------------------------------------------------------- what is looked
+// up
+
+const std::vector<std::uint64_t>& Reasons::used() {
+  if (!used_) {
+    used_.emplace(state_.leases.size(), 0);
+    std::set<JobId> holders = state_.attempts.present();
+    holders.insert(state_.gates.holding().begin(), state_.gates.holding().end());
+    for (const JobId job : holders) {
+      for (const Slice& slice : RecordOf(job).grant.slices) {
+        (*used_)[Index(slice.node)] |= slice.gpus;
+      }
+    }
+  }
+  return *used_;
+}
+
+Reasons::Room& Reasons::RoomFor(const JobSpec& job) {
+  const auto [at, is_new] = rooms_.try_emplace(model::PartOf<JobTraits>(job).gpu_types);
+  Room& room = at->second;
+  for (std::size_t i = 0; is_new && i < state_.leases.size(); ++i) {
+    const LiveNode& node = state_.leases[NodeAt(i)];
+    const NodeSpec& spec = state_.cluster.nodes[i];
+    if (node.available && !node.drained && Accepts(job, spec)) {
+      const int free = spec.gpus - std::popcount(used()[i]);
+      room.free += free;
+      room.all += spec.gpus;
+      room.most = std::max(room.most, free);
+    }
+  }
+  return room;
+}
+
+// Among the jobs that wait, from 0. Nothing: the policy keeps no order, or the job is not in it.
+std::optional<std::size_t> Reasons::PlaceOf(JobId job) {
+  if (!order_) {
+    order_ = engine_.WaitingInOrder();
+    places_.assign(state_.jobs.size(), 0);
+    for (std::size_t i = 0; i < order_->size(); ++i) {
+      places_[Index((*order_)[i])] = static_cast<std::uint32_t>(i + 1);
+    }
+  }
+  const std::uint32_t place = places_[Index(job)];
+  return place == 0 ? std::nullopt : std::optional<std::size_t>(place - 1);
+}
+
+// ------------------------------------------------------------------------------------------
+// waiting
+
+// Why its user or its own terms keep the job back; empty: they do not.
+std::string Reasons::WhyDeferred(JobId id) const {
+  const std::optional<engine::Deferral> deferral = engine_.WhyDeferred(id);
+  if (engine_.IsHeld(id)) {
+    const std::string holder = state_.changes.HolderOf(id);
+    return "held by " + (holder.empty() ? "its user" : holder) +
+           "; 'trainyard release " + state_.jobs.TextOf(id) + "' lets it go on";
+  }
+  if (!deferral) {
+    return {};
+  }
+  if (deferral->after) {
+    return "waits for " + NameOf(*deferral->after) + ", by its dependency '" +
+           model::PartOf<JobTraits>(*RecordOf(id).spec).dependency + "'";
+  }
+  if (deferral->begin && *deferral->begin > state_.now) {
+    return "begins in " + RealTimeText(*deferral->begin - state_.now);
+  }
+  return deferral->at_once > 0
+             ? "at most " + std::to_string(deferral->at_once) + " tasks of its array run at a time"
+             : "not yet admitted";
+}
+
+// Where the policy serves in strict order: what the first waiting job is waiting for.
+std::string Reasons::WhyItWaits(JobId id) {
+  if (std::string why = WhyDeferred(id); !why.empty()) {
+    return why;
+  }
+  const model::Blocked* const blocked = engine_.blocked(id);
+  const bool behind = blocked != nullptr && blocked->reason == model::WaitReason::kBehindHead &&
+                      !state_.gates.holding().contains(id) && state_.failures.WhyHeld(id).empty();
+  if (!behind) {
+    return WhyNotServed(id, /*is_head=*/false);
+  }
+  const auto all = engine_.blocked();
+  const auto head = std::find_if(all.begin(), all.end(), [](const model::Blocked& other) {
+    return other.reason != model::WaitReason::kBehindHead;
+  });
+  if (head == all.end()) {
+    return "behind an earlier job" + WhoIsAhead(id);
+  }
+  return Sees(head->first)
+             ? "behind " + NameOf(head->first) + ", which asks for " + GpusText(head->gpus) + ": " +
+                   WhyNotServed(head->first, /*is_head=*/true)
+             : "behind another user's job, which the policy serves first" + WhoIsAhead(id);
+}
+
+// `is_head`: it is the first in the order, as has been said.
+std::string Reasons::WhyNotServed(JobId id, bool is_head) {
+  const model::JobRecord& record = RecordOf(id);
+  if (state_.gates.holding().contains(id)) {
+    return "holds " + std::to_string(record.grant.gpus) + " of " +
+           std::to_string(record.spec->gpus) + " GPUs until it has them all";
+  }
+  if (const std::string held = state_.failures.WhyHeld(id); !held.empty()) {
+    return held + (state_.failures.HasNoNodeLeft(id) ? NodesAway(*record.spec) : "");
+  }
+  const model::Blocked* const blocked = engine_.blocked(id);
+  const std::string why = blocked == nullptr ? WhyLeftOut(id) : WhyBlocked(id, *blocked);
+  const std::string avoids = state_.failures.WhyAvoids(id);
+  return why + (is_head ? "" : WhoIsAhead(id)) + NodesAway(*record.spec) +
+         (avoids.empty() ? "" : "; ") + avoids;
+}
+
+std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
+  const JobSpec& spec = *RecordOf(id).spec;
+  switch (blocked.reason) {
+    case model::WaitReason::kGpus:
+      return NotEnough(spec);
+    case model::WaitReason::kLocality:
+      return depth_ == Depth::kBrief ? "no place for " + GpusText(spec.gpus) + " together"
+                                     : NotEnough(spec);
+    case model::WaitReason::kBehindHead:
+      return "behind an earlier job";
+    case model::WaitReason::kNever:
+      return fmt::format("does not fit into the cluster: it asks for {} {}", spec.gpus,
+                         TypedGpus(spec));
+  }
+  return {};
+}
+
+// "not enough free A100 GPUs: 2 of 8 free, it asks for 3"
+std::string Reasons::NotEnough(const JobSpec& job) {
+  if (depth_ == Depth::kBrief) {
+    return "not enough free " + TypedGpus(job);
+  }
+  const Room& room = RoomFor(job);
+  return room.free < job.gpus
+             ? fmt::format("not enough free {}: {} of {} free, it asks for {}", TypedGpus(job),
+                           room.free, room.all, job.gpus)
+             : fmt::format("no place for {} {}: {} of {} {} are free, at most {} on one node",
+                           job.gpus, TypedGpus(job), room.free, room.all, TypedGpus(job),
+                           room.most);
+}
+
+// "; 4 jobs are ahead of it, first job 7, which asks for 2 GPUs"; empty: the policy keeps no order.
+std::string Reasons::WhoIsAhead(JobId id) {
+  if (depth_ == Depth::kBrief) {
+    return {};
+  }
+  const std::optional<std::size_t> place = PlaceOf(id);
+  if (!place) {
+    return {};
+  }
+  if (*place == 0) {
+    return "; it is the next in line";
+  }
+  const JobId first = order_->front();
+  return "; " + JobsText(*place) + (*place == 1 ? " is" : " are") + " ahead of it" +
+         (*place == 1 ? ": " : ", first ") + NameOf(first) +
+         (Sees(first) ? ", which asks for " + GpusText(RecordOf(first).spec->gpus) : "");
+}
+
+const std::string& Reasons::WhoIsServed(const JobSpec& job) {
+  std::optional<std::string>& served = RoomFor(job).served;
+  if (!served) {
+    served = HoldersText(job);
+  }
+  return *served;
+}
+
+// The jobs that have GPUs where it could run: "jobs 1, 2 and 3 more".
+std::string Reasons::HoldersText(const JobSpec& job) const {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> names;
+  std::size_t others = 0;
+  std::set<JobId> holders = state_.attempts.present();
+  holders.insert(state_.gates.holding().begin(), state_.gates.holding().end());
+  for (const JobId holder : holders) {
+    const Slices& slices = RecordOf(holder).grant.slices;
+    if (std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+          return Accepts(job, state_.cluster.nodes[Index(slice.node)]);
+        })) {
+      if (Sees(holder) && names.size() < kMost) {
+        names.push_back(state_.jobs.TextOf(holder));
+      } else {
+        ++others;
+      }
+    }
+  }
+  if (names.empty()) {
+    return others == 0 ? "" : JobsText(others) + " of other users";
+  }
+  const bool one = names.size() == 1 && others == 0;
+  return (one ? "job " : "jobs ") + fmt::format("{}", fmt::join(names, ", ")) +
+         (others == 0 ? "" : fmt::format(" and {} more", others));
+}
+
+// The policy has no demand of its for the job, and says itself which jobs it serves when.
+std::string Reasons::WhyLeftOut(JobId id) {
+  const JobSpec& spec = *RecordOf(id).spec;
+  const std::string policy = "policy '" + state_.options.policy + "'";
+  if (std::string why = WhyNotItsDevices(spec); !why.empty()) {
+    return why;
+  }
+  if (depth_ == Depth::kBrief) {
+    return policy + " serves other jobs first";
+  }
+  const Room& room = RoomFor(spec);
+  const std::string served = WhoIsServed(spec);
+  if (room.free < spec.gpus) {
+    return NotEnough(spec) +
+           (served.empty() ? "" : "; " + policy + " serves " + served + " before it");
+  }
+  std::string text = fmt::format("{} of {} {} are free, it asks for {}: {} ", room.free, room.all,
+                                 TypedGpus(spec), spec.gpus, policy);
+  const std::optional<TimePoint> next = engine_.next_wakeup();
+  text += served.empty() ? "has not planned it yet" : "plans it for later, behind " + served;
+  return text + (next && *next > state_.now
+                     ? ", and decides again in " + RealTimeText(*next - state_.now)
+                     : std::string(", and decides again when a job comes or ends"));
+}
+
+// Under a policy that gives jobs the GPUs that they name.
+std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
+  const Slices& devices = model::PartOf<JobTraits>(job).devices;
+  if (devices.empty() || !state_.options.policy_traits.needs.named_devices) {
+    return {};
+  }
+  std::string text = "waits for the GPUs that it names:";
+  for (const Slice& slice : devices) {
+    text += " " + DevicesText(slice, state_.cluster);
+    for (const JobId holder : state_.attempts.present()) {
+      const Slices& held = RecordOf(holder).grant.slices;
+      if (std::any_of(held.begin(), held.end(), [&slice](const Slice& other) {
+            return other.node == slice.node && (other.gpus & slice.gpus) != 0;
+          })) {
+        text += " (" + NameOf(holder) + " is there)";
+      }
+    }
+  }
+  return text;
+}
+
+// "; drained: n0; down: n2, n3": the nodes that are away and whose GPU type the job accepts.
+std::string Reasons::NodesAway(const JobSpec& job) const {
+  std::vector<std::string> drained;
+  std::vector<std::string> down;
+  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+    const LiveNode& node = state_.leases[NodeAt(i)];
+    if ((node.drained || !node.alive) && Accepts(job, state_.cluster.nodes[i])) {
+      (node.drained ? drained : down).push_back(state_.cluster.nodes[i].name);
+    }
+  }
+  return (drained.empty() ? "" : "; drained: " + FirstNames(drained)) +
+         (down.empty() ? "" : "; down: " + FirstNames(down));
+}
+
+// -------------------------------------------------------------------------------- starting,
+// running
+
+// Why a job with GPUs does not run, or may have stopped running; empty: nothing is known.
+std::string Reasons::WhyNotRunning(JobId job) const {
+  const std::vector<LiveAttempt>& list = state_.attempts[job].list;
+  if (list.empty()) {
+    return {};
+  }
+  if (const std::vector<std::string> silent = NodesOf(list.back(), /*only_silent=*/true);
+      !silent.empty()) {
+    return "no word from " + FirstNames(silent);
+  }
+  if (list.size() > 1) {
+    const std::string places = FirstNames(NodesOf(list.front(), /*only_silent=*/false));
+    const std::string why = WhyNotGone(job);
+    return "its earlier workers have not left" + (places.empty() ? "" : " " + places) + " yet" +
+           (why.empty() ? "" : ": " + why);
+  }
+  const std::string other = WhoHasNotLeft(list.back());
+  return other.empty() ? WhatItFetches(job) : other;
+}
+
+// The nodes on which the attempt may have processes, or those of them that say nothing.
+std::vector<std::string> Reasons::NodesOf(const LiveAttempt& attempt, bool only_silent) const {
+  std::vector<std::string> names;
+  for (const Part& part : attempt.parts) {
+    if (part.state != PartState::kExited &&
+        (!only_silent || state_.leases.IsSilent(part.node, state_.now))) {
+      names.push_back(state_.cluster.nodes[Index(part.node)].name);
+    }
+  }
+  return names;
+}
+
+// "job 28 has not left n1 yet": its processes may still be on GPUs that the attempt is to have;
+// empty: nobody's are.
+std::string Reasons::WhoHasNotLeft(const LiveAttempt& attempt) const {
+  for (const Part& part : attempt.parts) {
+    if (part.state != PartState::kQueued) {
+      continue;
+    }
+    for (const supervisor::AttemptKey& key : state_.gates.On(part.node, part.gpus)) {
+      const LiveAttempt* const other = state_.attempts.Find(key);
+      if (other == nullptr || !attempt.MayShareWith(*other)) {
+        const JobId job = JobAt(key.first - 1);  // a stray's is perhaps one that is not known
+        return (state_.jobs.has(job) ? NameOf(job) : "job " + std::to_string(key.first)) +
+               " has not left " + state_.cluster.nodes[Index(part.node)].name + " yet";
+      }
+    }
+  }
+  return {};
+}
+
+// "fetches data set imagenet onto n0, 40 %"; empty: all that is to be there is.
+std::string Reasons::WhatItFetches(JobId job) const {
+  constexpr double kPercent = 100;
+  std::string text;
+  for (const Part& part : state_.attempts[job].list.back().parts) {
+    if (part.state == PartState::kQueued && part.data == PartData::kFetching) {
+      text += text.empty()
+                  ? "fetches data set " + state_.jobs[job].request->data_set().name() + " onto "
+                  : ", onto ";
+      text += state_.cluster.nodes[Index(part.node)].name + ", " +
+              std::to_string(static_cast<int>(part.fetched * kPercent)) + " %";
+    }
+  }
+  return text;
+}
+
+// What is wrong with a job whose workers run; empty: nothing, as far as is known. Jobs that never
+// report progress are not flagged.
+std::string Reasons::WhyNoProgress(JobId id) const {
+  constexpr Duration kShortest = std::chrono::minutes(1);
+  constexpr int kPatience = 3;  // times the longest step so far
+  const LiveJob& job = state_.jobs[id];
+  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  if (attempt == nullptr) {
+    return {};
+  }
+  for (const Part& part : attempt->parts) {
+    if (!part.late.empty()) {
+      return part.late;
+    }
+  }
+  const double iterations = std::max(job.iterations_seen, job.iterations_saved);
+  if (!attempt->has_run || job.is_emulated() || iterations <= 0) {
+    return {};
+  }
+  const Duration without = state_.now - attempt->progressed.value_or(attempt->ran_from);
+  return without < std::max(state_.options.Scaled(kShortest), job.longest_step * kPatience)
+             ? ""
+             : "no progress for " + RealTimeText(without) + " (iteration " +
+                   std::to_string(std::llround(iterations)) + ")";
+}
+
+// Empty: it has not run longer than it has stated.
+std::string Reasons::WhyOverrun(JobId id) const {
+  const v1::JobRequest& request = *state_.jobs[id].request;
+  if (!engine_.HasOverrun(id)) {
+    return {};
+  }
+  if (state_.jobs[id].counts_work()) {
+    return fmt::format("has overrun its {:.0f} iterations", request.iterations());
+  }
+  return request.has_duration_s()
+             ? "has overrun its stated duration of " + base::ShortDuration(request.duration_s())
+             : "";
+}
+
+// Why a job that has lost its GPUs still has workers.
+std::string Reasons::WhyNotGone(JobId id) const {
+  for (const LiveAttempt& attempt : state_.attempts[id].list) {
+    if (attempt.told_to_stop && !attempt.is_over()) {
+      const Duration since = state_.now - attempt.notice;
+      const Duration grace = state_.GraceOf(state_.jobs[id]);
+      const std::string within = base::ShortDuration(Seconds(grace));
+      const std::string had = fmt::format("had notice {} ago", RealTimeText(since));
+      if (since <= state_.options.Scaled(grace + state_.options.margin)) {
+        return fmt::format("{}: it saves itself and leaves, or is killed after {}", had, within);
+      }
+      const std::vector<std::string> silent = NodesOf(attempt, /*only_silent=*/true);
+      return silent.empty() ? fmt::format(
+                                  "{} and has not left {} within {}; the agent's output "
+                                  "there says why",
+                                  had, FirstNames(NodesOf(attempt, false)), within)
+                            : fmt::format("{}; no word from {}", had, FirstNames(silent));
+    }
+  }
+  return {};
+}
+
+std::string Reasons::Of(JobId id, v1::JobState state) {
+  const LiveJob& job = state_.jobs[id];
+  switch (state) {
+    case v1::SUBMITTED:
+      return "not yet admitted";
+    case v1::WAITING:
+      return WhyItWaits(id);
+    case v1::STARTING:
+      if (state_.gates.queued().contains(id) && state_.failures.starts_from(state_.now)) {
+        return "all starts wait: the same fault on several nodes: " +
+               state_.failures.why_starts_wait();
+      }
+      return WhyNotRunning(id);
+    case v1::RUNNING: {
+      if (const std::string why = WhyNotRunning(id); !why.empty()) {
+        return why;
+      }
+      if (const std::string why = WhyNoProgress(id); !why.empty()) {
+        return why;
+      }
+      return WhyOverrun(id);
+    }
+    case v1::STOPPING:
+      return WhyNotGone(id);
+    case v1::FAILED:
+      return job.reason.empty() ? "a worker ended with exit code " + std::to_string(job.exit_code)
+                                : job.reason;
+    case v1::CANCELLED:
+      return job.reason.empty() ? WhyNotGone(id) : job.reason;
+    default:
+      return job.reason;
+  }
+}
+
+}  // namespace trainyard::live

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/conditions.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace trainyard::model {
+namespace {
+
+using Indices = std::vector<std::int64_t>;
+
+Indices Of(std::string_view text) {
+  const Result<ArrayTasks> tasks = ParseArray(text);
+  return tasks.ok() ? tasks.value().indices : Indices{};
+}
+
+TEST(ArrayTest, IndicesAreASet) {
+  EXPECT_EQ(Of("1,1,1"), (Indices{1}));
+  EXPECT_EQ(Of("3-5,4-6,0"), (Indices{0, 3, 4, 5, 6}));
+  EXPECT_EQ(Of("0-8:4,2-6:2%3"), (Indices{0, 2, 4, 6, 8}));
+  EXPECT_EQ(Of("9-9,8"), (Indices{8, 9}));
+  EXPECT_EQ(ParseArray("0-8:4,2-6:2%3").value().at_once, 3);
+}
+
+TEST(ArrayTest, RepeatedRangesCountOnce) {
+  Indices all(kMostTasks);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(Of("0-9999,0-9999"), all);
+  EXPECT_EQ(Of("5000-9999,0-9999,0-4999,7"), all);
+  std::string often = "0-9999";
+  for (int i = 0; i < 100; ++i) {
+    often += ",0-9999";
+  }
+  EXPECT_EQ(Of(often), all);
+  EXPECT_EQ(Of("0-4000000:1000").size(), 4001U);
+}
+
+TEST(ArrayTest, TooManyTasksAndWhatIsNoRangeAreRefused) {
+  for (const char* const text : {"0-10000", "0-9999,10000", "0-4999,3000000-3005000", "0-4000000",
+                                 "4000001", "3-1", "-1", "1-", "1:2", "1-5:0", "a", "", ",", "1,",
+                                 "1%0", "1%", "1-5:99999999999999999999", "%3", "1--2"}) {
+    EXPECT_FALSE(ParseArray(text).ok()) << text;
+  }
+  EXPECT_EQ(Of("1-5:9223372036854775807"), (Indices{1})) << "no overflow";
+}
+
+}  // namespace
+}  // namespace trainyard::model

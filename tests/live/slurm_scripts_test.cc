@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scripts with #SBATCH lines on a cluster of this machine, with the real program: the files that
+// they write to, the variables that they find, and what is said at their submission.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "live_tests/cluster.h"
+
+namespace trainyard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class SlurmScriptTest : public testing::Test {
+ protected:
+  SlurmScriptTest() { cluster_.Start(); }
+
+  // A script that runs in a folder of its own.
+  [[nodiscard]] std::string Script(const std::string& text) const {
+    const std::string path = cluster_.Path("s.sh");
+    std::filesystem::create_directory(cluster_.Path("out"));
+    std::ofstream(path) << "#!/bin/sh\n#SBATCH -D " << cluster_.Path("out") << "\n" << text;
+    return path;
+  }
+  [[nodiscard]] Answer Submit(const std::string& text, const Words& options = {}) const {
+    Words words{"submit", Script(text)};
+    words.insert(words.end(), options.begin(), options.end());
+    return cluster_.Ask(words);
+  }
+  // The files that the jobs have written.
+  [[nodiscard]] std::set<std::string> Files() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(cluster_.Path("out"))) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+  [[nodiscard]] std::string ReadOut(const std::string& name) const {
+    return ReadAll(cluster_.Path("out/" + name));
+  }
+
+  LiveCluster cluster_;
+};
+
+TEST_F(SlurmScriptTest, NoTwoJobsWriteToOneFile) {
+  const std::string lines = "#SBATCH -G1 -J nm\n#SBATCH -o %x_%j_.out -e %j%j_train.err\n";
+  EXPECT_EQ(Submit(lines + "echo a; echo b >&2\n").err, "");
+  EXPECT_EQ(Submit(lines + "echo c\n", {"--name", "other"}).err, "");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+  ASSERT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
+  EXPECT_THAT(Files(), ElementsAre("11_train.err", "22_train.err", "nm_1_.out", "other_2_.out"));
+  EXPECT_EQ(ReadOut("nm_1_.out"), "a\n");
+  EXPECT_EQ(ReadOut("11_train.err"), "b\n");
+  EXPECT_EQ(Submit("#SBATCH -G1 -a 3-4 -o %A_%4a.out\necho $SLURM_ARRAY_TASK_ID\n").err, "");
+  ASSERT_TRUE(cluster_.AwaitState(3, v1::COMPLETED));
+  ASSERT_TRUE(cluster_.AwaitState(4, v1::COMPLETED));
+  EXPECT_EQ(ReadOut("3_0003.out"), "3\n");
+  EXPECT_EQ(ReadOut("3_0004.out"), "4\n");
+}
+
+TEST_F(SlurmScriptTest, TheLogNamesTheFileThatHasTheOutput) {
+  const Answer submitted = Submit("#SBATCH -G1 -o slurm-%j.out\necho no such data >&2; exit 3\n");
+  EXPECT_EQ(submitted.err, "");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::FAILED));
+  EXPECT_EQ(ReadOut("slurm-1.out"), "no such data\n");
+  EXPECT_EQ(cluster_.Ask({"logs", "1"}).out,
+            fmt::format("trainyard: output and errors go to {}/slurm-1.out\n",
+                        std::filesystem::path(cluster_.Path("out")).lexically_normal().string()));
+  const Answer missing = Submit("#SBATCH -G1 -o no/such/%j.out\ntrue\n");
+  EXPECT_THAT(missing.err,
+              HasSubstr("s.sh:3: --output is 'no/such/%j.out', and there is no folder"));
+  ASSERT_TRUE(cluster_.AwaitState(2, v1::FAILED));
+  EXPECT_THAT(cluster_.Ask({"logs", "2"}).out, HasSubstr("no/such/2.out"));
+}
+
+TEST_F(SlurmScriptTest, VariablesOfSlurmAreSet) {
+  EXPECT_EQ(Submit("#SBATCH -N2 --ntasks-per-node=1 --gpus-per-node=2 -a 1-9:4 -J sweep -o %a\n"
+                   "for n in JOB_ID JOBID JOB_NAME ARRAY_JOB_ID ARRAY_TASK_ID ARRAY_TASK_MIN "
+                   "ARRAY_TASK_MAX ARRAY_TASK_STEP ARRAY_TASK_COUNT LOCALID NTASKS NNODES "
+                   "JOB_NUM_NODES TASKS_PER_NODE GPUS_ON_NODE GPUS_PER_NODE; do\n"
+                   "  eval echo $n=\\$SLURM_$n; done >>$SLURM_ARRAY_TASK_ID-$SLURM_PROCID\n")
+                .err,
+            "");
+  ASSERT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
+  const std::string expected =
+      "JOB_ID=2\nJOBID=2\nJOB_NAME=sweep\nARRAY_JOB_ID=1\nARRAY_TASK_ID=5\nARRAY_TASK_MIN=1\n"
+      "ARRAY_TASK_MAX=9\nARRAY_TASK_STEP=4\nARRAY_TASK_COUNT=3\nLOCALID=0\nNTASKS=2\nNNODES=2\n"
+      "JOB_NUM_NODES=2\nTASKS_PER_NODE=1(x2)\nGPUS_ON_NODE=2\nGPUS_PER_NODE=2\n";
+  EXPECT_EQ(ReadOut("5-0"), expected);
+  EXPECT_EQ(ReadOut("5-1"), expected);
+  ASSERT_TRUE(cluster_.AwaitState(3, v1::COMPLETED));
+
+  EXPECT_EQ(Submit("#SBATCH --ntasks=2 -o both\n"
+                   "echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_NTASKS >$SLURM_PROCID\n"
+                   "echo \"$SLURM_JOB_NODELIST $SLURM_SUBMIT_DIR\" >where\n")
+                .err,
+            "");
+  ASSERT_TRUE(cluster_.AwaitState(4, v1::COMPLETED));
+  EXPECT_EQ(ReadOut("0"), "0 0 0 2\n");
+  EXPECT_EQ(ReadOut("1"), "1 1 0 2\n");
+  EXPECT_THAT(ReadOut("where"), HasSubstr(" " + std::filesystem::current_path().string() + "\n"));
+  EXPECT_THAT(ReadOut("where"), testing::StartsWith("n"));
+  // A command has none of them.
+  const int plain = cluster_.Submit({"--gpus", "1"}, {"sh", "-c", "env | grep -c SLURM_"});
+  ASSERT_TRUE(cluster_.AwaitState(plain, v1::FAILED));
+  EXPECT_EQ(cluster_.Ask({"logs", std::to_string(plain)}).out, "0\n") << "grep finds none";
+}
+
+TEST_F(SlurmScriptTest, WhatIsIgnoredAndWhatWouldNotRunIsSaidAtSubmission) {
+  const Answer listed = Submit("#SBATCH --gres=gpu:k80:1,lscratch:2 --hold\ntrue\n");
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_THAT(listed.err, HasSubstr("ignored, as GPUs alone are shared out here: lscratch:2 ("));
+  EXPECT_EQ(cluster_.StatusOf(1).request().gpus(), 1);
+  EXPECT_THAT(cluster_.StatusOf(1).request().gpu_types(), ElementsAre("k80"));
+  EXPECT_THAT(Submit("#SBATCH -G1\nsrun hostname\n").err, HasSubstr("the script calls srun ("));
+  const Answer grace = Submit("#SBATCH -G1 --hold\ntrue\n", {"--grace", "10h"});
+  EXPECT_THAT(grace.err, HasSubstr("grace 10h00m is more than the cluster gives"));
+}
+
+TEST_F(SlurmScriptTest, WhatTheControllerRefusesIsToldWithItsLine) {
+  const Answer many = Submit("#SBATCH --time=2\n#SBATCH --gres=gpu:99\n");
+  EXPECT_NE(many.status, 0);
+  EXPECT_THAT(many.err, HasSubstr("s.sh:4: it asks for 99 GPUs; the cluster has 4"));
+  EXPECT_THAT(Submit("#SBATCH -G1\n#SBATCH -d afterok:77\n").err,
+              HasSubstr("s.sh:4: there is no earlier job 77"));
+  EXPECT_THAT(Submit("#SBATCH -G1\n", {"--gpus", "99"}).err, Not(HasSubstr("s.sh")));
+}
+
+TEST_F(SlurmScriptTest, ListsOfJobsAndNodesAreTaken) {
+  EXPECT_EQ(
+      cluster_.Ask({"submit", "--hold", "--gpus", "1", "--array", "0-9999,0-9999", "--", "true"})
+          .out,
+      "job 1 submitted, held\n");
+  EXPECT_EQ(cluster_.Ask({"cancel", "1_[0-2,7],1_9"}).status, 0);
+  for (const int job : {1, 2, 3, 8, 10}) {
+    EXPECT_EQ(cluster_.StateOf(job), v1::CANCELLED) << job;
+  }
+  EXPECT_EQ(cluster_.StateOf(4), v1::WAITING);
+  const Answer both = cluster_.Ask({"status", "4,5"});
+  EXPECT_THAT(both.out, HasSubstr("1_3"));
+  EXPECT_THAT(both.out, HasSubstr("1_4"));
+  EXPECT_EQ(cluster_.Ask({"drain", "n[0-1]"}).status, 0);
+  EXPECT_EQ(cluster_.Ask({"undrain", "n0,n1"}).status, 0);
+  EXPECT_NE(cluster_.Ask({"drain", "n[0-9]"}).status, 0);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: no GPU-second is given twice, however jobs share GPUs.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/job_record.h"
+#include "model/slices.h"
+#include "profile/execution_model.h"
+
+namespace trainyard {
+
+// What part of each second the jobs on one GPU use of a stage's resource, by their present rates.
+// Muri's groups may load two at a time, so that only the GPU and the network count there. A job
+// that does not state its stages uses its GPU by its rate, as a part of that alone.
+[[nodiscard]] inline double SharesOf(const std::vector<const model::JobRecord*>& jobs,
+                                     const ExecutionModel& rates) {
+  double most = 0;
+  for (std::size_t stage = 0; stage < 3; ++stage) {
+    double sum = 0;
+    for (const model::JobRecord* job : jobs) {
+      if (!profile::StatesStages(*job->spec)) {
+        sum += job->progress.rate / rates.Rate(*job->spec, job->grant.gpus);
+        continue;
+      }
+      const std::vector<double>& stages = job->spec->traits->stages->stages;
+      const bool counts = stages.size() != 3 || stage > 0 || job->grant.group.empty();
+      sum += counts && stage < stages.size() ? job->progress.rate * stages[stage] : 0;
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+// Names a GPU that jobs use by more than the whole of it; empty: there is none. `rates`: those of
+// the run, whose jobs alone on a GPU may be as fast as they say.
+[[nodiscard]] inline std::string GivenTwice(std::span<const model::JobRecord> records,
+                                            const ExecutionModel& rates) {
+  std::map<std::pair<std::size_t, int>, std::vector<const model::JobRecord*>> on;
+  for (const model::JobRecord& job : records) {
+    if (job.grant.gpus > 0 && job.grant.running && job.progress.rate > 0) {
+      model::ForEachGpu(job.grant.slices, [&](NodeId node, int gpu) {
+        on[{Index(node), gpu}].push_back(&job);
+      });
+    }
+  }
+  constexpr double kRounding = 1e-3;  // relative: that of group times
+  for (const auto& [gpu, jobs] : on) {
+    if (const double share = jobs.size() > 1 ? SharesOf(jobs, rates) : 0; share > 1 + kRounding) {
+      return "GPU " + std::to_string(gpu.second) + " of node " + std::to_string(gpu.first) +
+             " is used by " + std::to_string(100 * share) + " %";
+    }
+  }
+  return {};
+}
+
+}  // namespace trainyard
