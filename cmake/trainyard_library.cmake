@@ -104,7 +104,7 @@ function(trainyard_test_program target)
     set_target_properties(${target} PROPERTIES TRAINYARD_COLD ON)
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include/tests)
-  target_link_libraries(${target} PRIVATE trainyard_settings GTest::gtest GTest::gtest_main)
+  target_link_libraries(${target} PRIVATE trainyard_settings GTest::gtest GTest::gmock GTest::gtest_main)
 endfunction()
 
 # What `./dev test --fast` and the sanitizers build.

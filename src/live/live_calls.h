@@ -77,14 +77,11 @@ class LiveCalls {
   void TakeAttach(std::uint64_t call, const v1::ClientRequest& from);
   // Calls that change what becomes of jobs (calls/job_changes.cc): all their jobs at one time.
   void TakeChange(std::uint64_t call, const v1::ClientRequest& from);
-  [[nodiscard]] Refusal WhyNotChanged(const v1::ClientRequest& from, JobId job) const;
-  [[nodiscard]] Refusal WhyNotHeld(const v1::ClientRequest& from, JobId job) const;
   [[nodiscard]] std::variant<Update, Refusal> UpdateOf(const v1::UpdateRequest& request, JobId job,
                                                        bool with_array) const;
   void AddUpdates(const v1::ClientRequest& from, const std::vector<Update>& updates);
   void AddChange(const v1::ClientRequest& from, const std::vector<JobId>& jobs);
   void AddHold(const v1::ClientRequest& from, const std::vector<JobId>& jobs, bool hold);
-  void SignalLater(const std::vector<JobId>& jobs, int signal);
   void AddDrains(const v1::ClientRequest& from, std::vector<NodeId> nodes);
   void AnswerSubmit(std::uint64_t call, JobId job, bool wait);
   void AnswerWithJob(std::uint64_t call, JobId job, v1::ClientRequest::KindCase kind);

@@ -181,10 +181,9 @@ void LiveWorld::Add(model::Event event) {
 }
 
 void LiveWorld::Note(const model::Event& event) {
-  model::ForEachJob(event, [this](const model::Event& one) { NoteOne(one); });
-}
-
-void LiveWorld::NoteOne(const model::Event& event) {
+  if (!event.others.empty()) {
+    return model::ForEachJob(event, [this](const model::Event& one) { Note(one); });
+  }
   fresh_ = false;
   notices_.Note(event);
   state_.history.Note(event, state_.jobs, state_.cluster);

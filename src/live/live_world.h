@@ -151,7 +151,6 @@ class LiveWorld final : public engine::World {
   // Facts, found now or read from the journal.
   void Add(model::Event event);
   void Note(const model::Event& event);
-  void NoteOne(const model::Event& event);
   void Fence(NodeId node);
   void TellMetrics(JobId job);
   void SortFacts();

@@ -28,9 +28,16 @@ void ChangeLog::Note(const model::Event& event) {
       lines_.push_back(SubmitText(event.job, model::CountOf(*event.spec)));
     }
   } else if (const std::optional<ChangeNote> note = ChangeNote::From(event)) {
-    lines_.push_back((note->of_node ? "node " + state_.cluster.nodes[Index(note->node)].name
-                                    : "job " + state_.jobs.TextOf(note->job)) +
-                     ": " + note->text);
+    std::string name = note->of_node ? "node " + state_.cluster.nodes[Index(note->node)].name
+                                     : "job " + state_.jobs.TextOf(note->job);
+    for (const NodeId node : note->other_nodes) {
+      name += ", " + state_.cluster.nodes[Index(node)].name;
+    }
+    if (const std::size_t more = note->other_jobs.size(); more > 0) {
+      name += " and " + std::to_string(more) + " more, to " +
+              state_.jobs.TextOf(note->other_jobs.back());
+    }
+    lines_.push_back(name + ": " + note->text);
   }
 }
 

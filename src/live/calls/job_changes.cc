@@ -140,6 +140,66 @@ void PutChanged(v1::ClientRequest::KindCase kind, bool of_selection, v1::Changed
   }
 }
 
+// Why it is not held or released. `anew`: that has been asked for at this time already.
+Refusal WhyNotHeld(const LiveState& state_of, const LiveStatuses& statuses,
+                   const v1::ClientRequest& from, JobId id, bool anew) {
+  const v1::JobState state = statuses.StateOf(id);
+  if (from.hold().hold()) {
+    const bool waits = state == v1::WAITING || state == v1::SUBMITTED || state == v1::STOPPING;
+    return waits ? Refusal{}
+                 : Refusal{.code = kFailedPrecondition,
+                           .text = "job {} is " + StateText(state) +
+                                   " and goes on, not held; 'trainyard requeue --hold {}' stops "
+                                   "and holds it"};
+  }
+  if (!statuses.IsHeld(id) && !anew) {
+    return {.code = kFailedPrecondition, .text = "job {} is not held", .quiet = true};
+  }
+  const std::string holder = state_of.changes.HolderOf(id);
+  return MayUndo(from, holder)
+             ? Refusal{}
+             : Refusal{.code = kPermissionDenied,
+                       .text = CallerText(from) + " may not release job {}: it is held by " +
+                               holder + "; expected an operator or an admin"};
+}
+
+// Why the call does nothing to the job, but for what is wrong with an update.
+Refusal WhyNotChanged(const LiveState& state_of, const LiveStatuses& statuses,
+                      const v1::ClientRequest& from, JobId id, bool anew) {
+  const v1::JobState state = statuses.StateOf(id);
+  if (state_of.jobs[id].ending) {
+    const char* const to = from.has_cancel()    ? "cancelled"
+                           : from.has_requeue() ? "requeued"
+                           : from.has_update()  ? "updated"
+                           : from.has_signal()  ? "sent a signal"
+                           : from.hold().hold() ? "held"
+                                                : "released";
+    return {.code = kFailedPrecondition,
+            .text = std::string("job {} has ended and cannot be ") + to};
+  }
+  switch (from.kind_case()) {
+    case v1::ClientRequest::kHold:
+      return WhyNotHeld(state_of, statuses, from, id, anew);
+    case v1::ClientRequest::kRequeue:
+      if (state != v1::RUNNING && state != v1::STARTING) {
+        return {.code = kFailedPrecondition,
+                .text = "job {} is " + StateText(state) +
+                        " and holds no GPUs to give back; 'trainyard hold {}' keeps a waiting job "
+                        "from starting"};
+      }
+      return {};
+    case v1::ClientRequest::kSignal:
+      if (state != v1::RUNNING || state_of.attempts[id].wanted() == nullptr) {
+        return {.code = kFailedPrecondition,
+                .text = "job {} is " + StateText(state) + " and has no workers to signal",
+                .quiet = true};
+      }
+      return {};
+    default:
+      return {};
+  }
+}
+
 std::vector<JobId> OthersOf(const std::vector<JobId>& jobs) {
   return {jobs.begin() + 1, jobs.end()};
 }
@@ -230,62 +290,6 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
 
 // --------------------------------------------------------------------------------------- changes
 
-Refusal LiveCalls::WhyNotHeld(const v1::ClientRequest& from, JobId id) const {
-  const v1::JobState state = statuses_.StateOf(id);
-  if (from.hold().hold()) {
-    const bool waits = state == v1::WAITING || state == v1::SUBMITTED || state == v1::STOPPING;
-    return waits ? Refusal{}
-                 : Refusal{.code = kFailedPrecondition,
-                           .text = "job {} is " + StateText(state) +
-                                   " and goes on, not held; 'trainyard requeue --hold {}' stops "
-                                   "and holds it"};
-  }
-  if (!statuses_.IsHeld(id) && !held_anew_.contains(id)) {
-    return {.code = kFailedPrecondition, .text = "job {} is not held", .quiet = true};
-  }
-  const std::string holder = state_.changes.HolderOf(id);
-  return MayUndo(from, holder)
-             ? Refusal{}
-             : Refusal{.code = kPermissionDenied,
-                       .text = CallerText(from) + " may not release job {}: it is held by " +
-                               holder + "; expected an operator or an admin"};
-}
-
-Refusal LiveCalls::WhyNotChanged(const v1::ClientRequest& from, JobId id) const {
-  const v1::JobState state = statuses_.StateOf(id);
-  if (state_.jobs[id].ending) {
-    const char* const to = from.has_cancel()    ? "cancelled"
-                           : from.has_requeue() ? "requeued"
-                           : from.has_update()  ? "updated"
-                           : from.has_signal()  ? "sent a signal"
-                           : from.hold().hold() ? "held"
-                                                : "released";
-    return {.code = kFailedPrecondition,
-            .text = std::string("job {} has ended and cannot be ") + to};
-  }
-  switch (from.kind_case()) {
-    case v1::ClientRequest::kHold:
-      return WhyNotHeld(from, id);
-    case v1::ClientRequest::kRequeue:
-      if (state != v1::RUNNING && state != v1::STARTING) {
-        return {.code = kFailedPrecondition,
-                .text = "job {} is " + StateText(state) +
-                        " and holds no GPUs to give back; 'trainyard hold {}' keeps a waiting job "
-                        "from starting"};
-      }
-      return {};
-    case v1::ClientRequest::kSignal:
-      if (state != v1::RUNNING || state_.attempts[id].wanted() == nullptr) {
-        return {.code = kFailedPrecondition,
-                .text = "job {} is " + StateText(state) + " and has no workers to signal",
-                .quiet = true};
-      }
-      return {};
-    default:
-      return {};
-  }
-}
-
 void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
   if (std::string mistake = MistakeOf(from); !mistake.empty()) {
     return Refuse(call, kInvalidArgument, std::move(mistake));
@@ -300,7 +304,7 @@ void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
       as_wanted.push_back(id);  // the call is repeated
       continue;
     }
-    Refusal why = WhyNotChanged(from, id);
+    Refusal why = WhyNotChanged(state_, statuses_, from, id, held_anew_.contains(id));
     if (why.text.empty() && from.has_update()) {
       const std::optional<JobId>& array = state_.jobs[id].array;
       const bool with_array =
@@ -367,7 +371,19 @@ void LiveCalls::AddChange(const v1::ClientRequest& from, const std::vector<JobId
     default:
       NoteChange(from, "sent " + SignalText(from.signal().signal()),
                  {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
-      return SignalLater(jobs, from.signal().signal());
+      for (const JobId job : jobs) {  // once that is in the journal
+        const LiveAttempt& attempt = *state_.attempts[job].wanted();
+        v1::ControllerMessage message;
+        message.mutable_signal()->mutable_id()->set_job(NumberOf(job));
+        message.mutable_signal()->mutable_id()->set_attempt(attempt.number);
+        message.mutable_signal()->set_signal(from.signal().signal());
+        answers_.push_back([this, nodes = attempt.nodes(), message = std::move(message)] {
+          for (const NodeId node : nodes) {
+            orders_.Send(node, message);
+          }
+        });
+      }
+      return;
   }
 }
 
@@ -388,22 +404,6 @@ void LiveCalls::AddHold(const v1::ClientRequest& from, const std::vector<JobId>&
         .job = all.front(),
         .others = OthersOf(all),
         .held = hold});
-}
-
-// Once who has sent it is in the journal.
-void LiveCalls::SignalLater(const std::vector<JobId>& jobs, int signal) {
-  for (const JobId job : jobs) {
-    const LiveAttempt& attempt = *state_.attempts[job].wanted();
-    answers_.push_back([this, job, signal, number = attempt.number, nodes = attempt.nodes()] {
-      v1::ControllerMessage message;
-      message.mutable_signal()->mutable_id()->set_job(NumberOf(job));
-      message.mutable_signal()->mutable_id()->set_attempt(number);
-      message.mutable_signal()->set_signal(signal);
-      for (const NodeId node : nodes) {
-        orders_.Send(node, message);
-      }
-    });
-  }
 }
 
 // ---------------------------------------------------------------------------------------- updates

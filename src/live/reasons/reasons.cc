@@ -213,15 +213,9 @@ std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
   switch (blocked.reason) {
     case model::WaitReason::kGpus:
       return NotEnough(spec);
-    case model::WaitReason::kLocality: {
-      std::string text = "no place for " + GpusText(spec.gpus) + " together";
-      if (depth_ == Depth::kFull) {
-        const Room& room = RoomFor(spec);
-        text += fmt::format(": {} of {} {} are free, at most {} on one node", room.free, room.all,
-                            TypedGpus(spec), room.most);
-      }
-      return text;
-    }
+    case model::WaitReason::kLocality:
+      return depth_ == Depth::kBrief ? "no place for " + GpusText(spec.gpus) + " together"
+                                     : NotEnough(spec);
     case model::WaitReason::kBehindHead:
       return "behind an earlier job";
     case model::WaitReason::kNever:
@@ -240,9 +234,9 @@ std::string Reasons::NotEnough(const JobSpec& job) {
   return room.free < job.gpus
              ? fmt::format("not enough free {}: {} of {} free, it asks for {}", TypedGpus(job),
                            room.free, room.all, job.gpus)
-             : fmt::format(
-                   "no {} {} that are free for it: {} of {} are free, at most {} on one node",
-                   job.gpus, TypedGpus(job), room.free, room.all, room.most);
+             : fmt::format("no place for {} {}: {} of {} {} are free, at most {} on one node",
+                           job.gpus, TypedGpus(job), room.free, room.all, TypedGpus(job),
+                           room.most);
 }
 
 // "; 4 jobs are ahead of it, first job 7, which asks for 2 GPUs"; empty: the policy keeps no order.

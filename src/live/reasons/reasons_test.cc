@@ -234,8 +234,9 @@ TEST_F(ReasonsTest, AnExpectedEndIsNeverPastAndAnOverrunIsSaid) {
   EXPECT_DOUBLE_EQ(StatusOf(job).expected_end(), 320) << "10, 20, 40, 80, 160, 320";
   Open();
   EXPECT_TRUE(StatusOf(job).overrun()) << "the journal has it";
-  Run(1, job);
-  Tell(1, Report(job, 1, v1::AttemptReport::EXITED));
+  Hear(3, HelloOf("a", {Report(job, 1, v1::AttemptReport::RUNNING)}, 4));
+  Tell(3, Report(job, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(StatusOf(job).state(), v1::COMPLETED);
   EXPECT_FALSE(StatusOf(job).overrun());
 }
 
@@ -282,9 +283,9 @@ TEST_F(ReasonsTest, ADrainedNodeShowsWhoIsStillLeaving) {
   const v1::NodeStatus node = Node(0);
   ASSERT_EQ(node.leaving_size(), 1);
   EXPECT_EQ(node.leaving(0).job(), job);
-  EXPECT_EQ(node.leaving(0).gpus_size(), 1) << "as its agent has said";
+  EXPECT_EQ(node.leaving(0).gpus_size(), 2);
   EXPECT_DOUBLE_EQ(node.leaving(0).left_s(), 6);
-  EXPECT_GT(node.gpus_used(), 0);
+  EXPECT_EQ(node.gpus_used(), 2);
   EXPECT_EQ(StatusOf(job).reason(),
             "its earlier workers have not left a yet: had notice 4.0s ago: it saves itself and "
             "leaves, or is killed after 10.0s");
@@ -298,7 +299,7 @@ TEST_F(ReasonsTest, ACancelledJobIsOnItsNodeUntilItHasLeft) {
   Run(1, job);
   Cancel(job);
   EXPECT_EQ(Node(0).leaving(0).job(), job);
-  EXPECT_THAT(StatusOf(job).reason(), StartsWith("had notice 0.0s ago"));
+  EXPECT_THAT(StatusOf(job).reason(), StartsWith("had notice "));
   Step(seconds(11));
   EXPECT_DOUBLE_EQ(Node(0).leaving(0).left_s(), 0) << "it is overdue";
   Tell(1, Report(job, 1, v1::AttemptReport::EXITED, 143));
