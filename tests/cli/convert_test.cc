@@ -134,9 +134,12 @@ TEST(TraceMapTest, EveryCommandThatReadsTracesTakesOwnNames) {
   EXPECT_EQ(RunTrainyard("trace convert --force " + in + " " + out + map).status, 0);
   EXPECT_NE(ReadText(out).find("\na,0,1,5,"), std::string::npos) << ReadText(out);
   for (const std::string command : {"trace stats ", "simulate ", "compare "}) {
-    const std::string rest = command == "trace stats " ? ""
-                             : command == "simulate "  ? " --cluster 1x1 --policy fifo"
-                                                       : " --cluster 1x1 --policies fifo,srtf";
+    std::string rest;
+    if (command == "simulate ") {
+      rest = " --cluster 1x1 --policy fifo";
+    } else if (command == "compare ") {
+      rest = " --cluster 1x1 --policy fifo --policy srtf --out " + ScratchPath("own-compared");
+    }
     const CommandResult result = RunTrainyard(command + in + map + rest);
     EXPECT_EQ(result.status, 0) << command << result.err;
     EXPECT_EQ(RunTrainyard(command + in + rest).status, kBadInput) << command;
