@@ -23,9 +23,9 @@ class SlurmScriptTest : public testing::Test {
  protected:
   SlurmScriptTest() { cluster_.Start(); }
 
-  // A script that runs in a folder of its own.
+  // A script that runs in a folder of its own. Jobs read it when they start.
   [[nodiscard]] std::string Script(const std::string& text) const {
-    const std::string path = cluster_.Path("s.sh");
+    const std::string path = cluster_.Path(std::to_string(++scripts_) + "-s.sh");
     std::filesystem::create_directory(cluster_.Path("out"));
     std::ofstream(path) << "#!/bin/sh\n#SBATCH -D " << cluster_.Path("out") << "\n" << text;
     return path;
@@ -48,6 +48,7 @@ class SlurmScriptTest : public testing::Test {
   }
 
   LiveCluster cluster_;
+  mutable int scripts_ = 0;
 };
 
 TEST_F(SlurmScriptTest, NoTwoJobsWriteToOneFile) {

@@ -143,8 +143,10 @@ TEST(JobOptionTest, WrongValuesAreNamedAfterTheOption) {
   v1::JobRequest job;
   EXPECT_EQ(Set("batch_size", "many", job),
             "--batch-size is 'many'; expected an integer from 1 to 1000000000000");
-  EXPECT_EQ(Set("gpus", "4:2", job),
-            "--gpus is '4:2'; expected a number of GPUs, or MIN:MAX for an elastic job");
+  EXPECT_EQ(
+      Set("gpus", "4:2", job),
+      "--gpus is '4:2': the least number is greater than the most; expected a number of GPUs, "
+      "or MIN:MAX for an elastic job");
   EXPECT_EQ(Set("duration", "2w", job),
             "--duration is '2w'; expected a duration such as 90s, 15m or 2h");
   EXPECT_EQ(Set("workers", "per-nod", job),

@@ -495,7 +495,8 @@ void ScriptReader::Warn(std::string_view text) {
 
 Result<BatchScript> ScriptReader::Read(std::string_view text) {
   const std::string& path = script_.path_;
-  if (const std::size_t dos = text.find("\r\n"); dos != std::string_view::npos) {
+  const std::size_t last = text.size() - (text.ends_with('\r') ? 1 : 0);
+  if (const std::size_t dos = std::min(text.find("\r\n"), last); dos < text.size()) {
     return BadInput(fmt::format(
         "{0}:{1}: the line ends as on DOS (CR LF), and the CR would become a part of its last "
         "word; expected LF alone: 'dos2unix {0}', or sed -i 's/\\r$//' {0}",

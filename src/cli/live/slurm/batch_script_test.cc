@@ -169,7 +169,7 @@ TEST_F(BatchScriptTest, DosLineEndsAreRefusedWithTheirLine) {
                              HasSubstr("dos2unix")));
   EXPECT_THAT(Read("#!/bin/bash\n#SBATCH --gpus=1\n\necho a\r\n").error().message,
               HasSubstr("train.sh:4: the line ends as on DOS"));
-  EXPECT_THAT(Read("#!/bin/bash\n#SBATCH -G1\necho a\r").error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(Mistake("#SBATCH -G1\necho a\r"), HasSubstr("train.sh:3: the line ends as on DOS"));
 }
 
 TEST_F(BatchScriptTest, NoTimeLimitHasSeveralNames) {

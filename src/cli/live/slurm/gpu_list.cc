@@ -76,7 +76,7 @@ class Reader {
     if (!number || *number < 1 || *number > static_cast<double>(model::kMostGpus)) {
       return Bad(fmt::format("'{}' is no number from 1 on", count));
     }
-    if (has_type && (type.empty() || IsCount(type))) {
+    if (has_type && (type.empty() || base::ToNumber(type))) {
       return Bad(fmt::format("'{}' is no type of GPU", type));
     }
     if (list_.count > 0) {
