@@ -161,10 +161,34 @@ std::vector<std::size_t> NumbersOf(const std::vector<NodeSpec>& nodes) {
   return number;
 }
 
-// Everything is given back, job by job in the order in which they were placed, each time sorted by
-// the number of the node within its switch. Until something was taken the nodes are in the order of
-// the switches.
-void GiveBack(const FreeGpus& free, NodeOrder& order) {
+// Sorts the nodes that were taken by the latest deadline of the jobs that still hold them; nodes of
+// ended jobs come first. Among equals, and among nodes whose jobs have all ended, the last placing
+// decides (the original takes the ended jobs by their end).
+void SortByDeadline(const JobTable& jobs, std::size_t nodes,
+                    std::vector<std::vector<NodeId>>& taken) {
+  std::vector<TimePoint> latest(nodes, TimePoint::min());
+  for (const JobId id : jobs.live()) {
+    const JobTable::Brief job = jobs.brief(id);
+    if (job.grant == nullptr) {
+      continue;
+    }
+    const TimePoint deadline =
+        job.spec->best_effort ? kEndOfTime : job.spec->deadline.value_or(kEndOfTime);
+    for (const Slice& slice : job.grant->slices) {
+      TimePoint& of_node = latest[Index(slice.node)];
+      of_node = std::max(of_node, deadline);
+    }
+  }
+  std::stable_sort(taken.begin(), taken.end(),
+                   [&latest](const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
+                     return latest[Index(a.front())] < latest[Index(b.front())];
+                   });
+}
+
+// Everything is given back, job by job, each time sorted by the number of the node within its
+// switch. Until something was taken the nodes are in the order of the switches.
+void GiveBack(const PackRequest& ask, GivenBack given_back, NodeOrder& order) {
+  const FreeGpus& free = ask.free;
   const std::vector<NodeSpec>& nodes = free.cluster().nodes;
   const bool several = HasSwitches(nodes);
   const bool sorted = several && !order.taken.empty();
@@ -174,6 +198,9 @@ void GiveBack(const FreeGpus& free, NodeOrder& order) {
       order.free[i] = NodeAt(i);
     }
   } else {
+    if (given_back == GivenBack::kByDeadline) {
+      SortByDeadline(ask.jobs, nodes.size(), order.taken);
+    }
     for (const std::vector<NodeId>& taken : order.taken) {
       order.free.insert(order.free.end(), taken.begin(), taken.end());
     }
@@ -196,9 +223,10 @@ bool AskForThese(std::span<const Demand> demands, const std::vector<int>& gpus) 
 
 }  // namespace
 
-bool PlaceInGroups(const FreeGpus& free, std::span<const Demand> demands,
-                   std::vector<Slices>& slices, NodeOrder& order) {
-  GiveBack(free, order);
+bool PlaceInGroups(const PackRequest& ask, GivenBack given_back, std::vector<Slices>& slices,
+                   NodeOrder& order) {
+  const std::span<const Demand> demands = ask.demands;
+  GiveBack(ask, given_back, order);
   NodeOrder::Last& last = order.last;
   if (last.fitted && slices.size() == demands.size() && order.free == last.nodes &&
       AskForThese(demands, last.gpus)) {
@@ -207,7 +235,7 @@ bool PlaceInGroups(const FreeGpus& free, std::span<const Demand> demands,
   }
   last.fitted = false;
   last.nodes = order.free;
-  Groups groups(free, order);
+  Groups groups(ask.free, order);
   slices.resize(demands.size());
   for (std::size_t i = 0; i < demands.size(); ++i) {
     slices[i].clear();
@@ -231,13 +259,14 @@ namespace {
 // for all.
 class BuddyGroups final : public Packer {
  public:
+  explicit BuddyGroups(GivenBack given_back) : given_back_(given_back) {}
   [[nodiscard]] std::string_view name() const override { return "buddy-groups"; }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<NodeOrder>();
   }
   [[nodiscard]] bool Pack(const PackRequest& ask, std::vector<Slices>& slices,
                           Memory* memory) const override {
-    if (PlaceInGroups(ask.free, ask.demands, slices, static_cast<NodeOrder&>(*memory))) {
+    if (PlaceInGroups(ask, given_back_, slices, static_cast<NodeOrder&>(*memory))) {
       return true;
     }
     FreeGpus free = ask.free;
@@ -256,23 +285,30 @@ class BuddyGroups final : public Packer {
   }
 
  private:
+  const GivenBack given_back_;
   const std::unique_ptr<Placement> blocks_ = placements::BuddyBlocks("buddy-groups");
 };
 
-Result<Components> MakeBuddyGroups(const Options& /*options*/,
-                                   const ComponentContext& /*context*/) {
+constexpr std::array<OptionSpec, 1> kBuddyGroupsOptions{{
+    {"given_back", OptionSpec::Kind::kChoice, "placed",
+     "whose nodes become free first where everything is placed anew; deadline: ended jobs', then "
+     "by deadline",
+     "placed|deadline"},
+}};
+
+Result<Components> MakeBuddyGroups(const Options& options, const ComponentContext& /*context*/) {
+  const GivenBack given_back =
+      options.Text("given_back") == "deadline" ? GivenBack::kByDeadline : GivenBack::kAsPlaced;
   return Components{.placement = placements::BuddyBlocks("buddy-groups"),
-                    .packer = std::make_unique<BuddyGroups>()};
+                    .packer = std::make_unique<BuddyGroups>(given_back)};
 }
 
 }  // namespace
 
 ComponentEntry BuddyGroupsEntry() {
-  return {ComponentKind::kPlacement,
-          "buddy-groups",
+  return {ComponentKind::kPlacement, "buddy-groups",
           "buddy blocks; where all is placed anew, ElasticFlow's groups of nodes decide",
-          {},
-          MakeBuddyGroups};
+          kBuddyGroupsOptions, MakeBuddyGroups};
 }
 
 }  // namespace trainyard::originals

@@ -29,10 +29,16 @@ struct NodeOrder final : Memory {
   Last last;
 };
 
+// In which order the jobs of the last placing give their nodes back.
+enum class GivenBack {
+  kAsPlaced,    // in the order in which they were placed
+  kByDeadline,  // ended jobs first, then by deadline; equal ones as they were placed
+};
+
 // Sets the slices of each demand; false if they do not fit in this order. `slices`: as the last
 // call with this order has left them, or empty. Only nodes of the largest size are used. REQUIRES:
-// no GPU is taken. O(nodes log nodes + demands x groups).
-[[nodiscard]] bool PlaceInGroups(const FreeGpus& free, std::span<const Demand> demands,
+// no GPU is taken. O(nodes log nodes + demands x groups + live jobs).
+[[nodiscard]] bool PlaceInGroups(const PackRequest& ask, GivenBack given_back,
                                  std::vector<Slices>& slices, NodeOrder& order);
 
 }  // namespace trainyard::originals

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <random>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -119,6 +122,73 @@ TEST(BuddyGroupsTest, ASharedNodeIsGivenBackByTheLastOfItsJobs) {
   EXPECT_EQ(CellsOf(cluster, {8, 8}, *packer, memory.get()), (Cells{{16, 8}, {0, 8}}));
 }
 
+// Jobs 0, 1 and 2 of one node each, the last of which ends first.
+class ThreeOnANodeEach final : public JobTable {
+ public:
+  ThreeOnANodeEach() {
+    for (std::size_t i = 0; i < 3; ++i) {
+      specs_[i].deadline = TimePoint{Duration{300 - 100 * static_cast<int>(i)}};
+    }
+  }
+  [[nodiscard]] std::span<const JobId> live() const override { return live_; }
+  [[nodiscard]] JobView at(JobId job) const override {
+    return {.id = job, .spec = &specs_[Index(job)], .grant = &grants_[Index(job)]};
+  }
+  void Hold(const std::vector<Slices>& slices) {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      grants_[i].gpus = 8;
+      grants_[i].slices = slices[i];
+    }
+  }
+  void End(JobId job) { std::erase(live_, job); }
+
+ private:
+  std::array<JobSpec, 3> specs_;
+  std::array<Grant, 3> grants_;
+  std::vector<JobId> live_{JobAt(0), JobAt(1), JobAt(2)};
+};
+
+std::vector<std::size_t> FirstNodes(const std::vector<Slices>& slices) {
+  std::vector<std::size_t> nodes;
+  for (const Slices& gang : slices) {
+    nodes.push_back(Index(gang.front().node));
+  }
+  return nodes;
+}
+
+// Reference 8.1: ef and ef-accessctrl release ended jobs first, then in the order of deadlines. All
+// nodes have number 0 in their switches, so that the first one released is the first one taken.
+TEST(BuddyGroupsTest, NodesOfOneNumberComeBackByDeadlineWhereAsked) {
+  Cluster cluster = Nodes({8, 8, 8});
+  cluster.nodes[1].switch_index = 1;
+  cluster.nodes[2].switch_index = 2;
+  using Order = std::vector<std::size_t>;
+  for (const auto& [given_back, ended, second] :
+       {std::tuple{"placed", false, Order{0, 1, 2}}, std::tuple{"deadline", false, Order{2, 1, 0}},
+        std::tuple{"deadline", true, Order{0, 2, 1}}}) {
+    const auto packer =
+        base::MakeFrom(Originals(), ComponentKind::kPlacement,
+                       {.name = "buddy-groups", .values = {{"given_back", given_back}}})
+            .value()
+            .packer;
+    const auto memory = packer->NewMemory();
+    ThreeOnANodeEach jobs;
+    std::vector<Demand> demands;
+    for (std::size_t i = 0; i < 3; ++i) {
+      demands.push_back({.job = JobAt(i), .gpus = 8});
+    }
+    std::vector<Slices> slices;
+    ASSERT_TRUE(packer->Pack({FreeGpus(cluster), demands, jobs}, slices, memory.get()));
+    EXPECT_EQ(FirstNodes(slices), (Order{0, 1, 2}));
+    jobs.Hold(slices);
+    if (ended) {
+      jobs.End(JobAt(0));
+    }
+    ASSERT_TRUE(packer->Pack({FreeGpus(cluster), demands, jobs}, slices, memory.get()));
+    EXPECT_EQ(FirstNodes(slices), second) << given_back;
+  }
+}
+
 TEST(BuddyGroupsTest, WhatDoesNotFitIsNotPlaced) {
   const auto packer =
       base::MakeFrom(Originals(), ComponentKind::kPlacement, {.name = "buddy-groups"})
@@ -156,6 +226,7 @@ TEST(BuddyGroupsTest, TheLastPlacingIsAShortcutOnly) {
     cluster.nodes[i].switch_index = static_cast<int>(i / 4);
   }
   FreeGpus free(cluster);
+  const NobodyHolds jobs;
   NodeOrder order;
   NodeOrder forgetful;
   std::mt19937 random(7);
@@ -172,8 +243,10 @@ TEST(BuddyGroupsTest, TheLastPlacingIsAShortcutOnly) {
     }
     forgetful.last = {};
     std::vector<Slices> placed_anew;
-    const bool fits = PlaceInGroups(free, demands, placed, order);
-    ASSERT_EQ(fits, PlaceInGroups(free, demands, placed_anew, forgetful)) << "round " << round;
+    const PackRequest ask{free, demands, jobs};
+    const bool fits = PlaceInGroups(ask, GivenBack::kAsPlaced, placed, order);
+    ASSERT_EQ(fits, PlaceInGroups(ask, GivenBack::kAsPlaced, placed_anew, forgetful))
+        << "round " << round;
     ASSERT_TRUE(!fits || placed == placed_anew) << "round " << round;
     ASSERT_EQ(order.free, forgetful.free);
     ASSERT_EQ(order.taken, forgetful.taken);

@@ -5,11 +5,38 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/earlier.h"
 #include "scheduler/walk.h"
 
 namespace trainyard::scheduler {
+
+void JobSet::Compact() {
+  std::erase_if(inserted_, [this](JobId job) { return !Holds(job); });
+  std::sort(inserted_.begin(), inserted_.end());
+  inserted_.erase(std::unique(inserted_.begin(), inserted_.end()), inserted_.end());
+}
+
+std::vector<JobId> JobSet::TakeAll() {
+  Compact();
+  for (const JobId job : inserted_) {
+    Erase(job);
+  }
+  return std::exchange(inserted_, {});
+}
+
+void JobSet::Serialize(StateStream& state) {
+  Compact();
+  std::set<JobId> jobs(inserted_.begin(), inserted_.end());
+  state(jobs);
+  if (state.reading()) {
+    *this = {};
+    for (const JobId job : jobs) {
+      Insert(job);
+    }
+  }
+}
 
 OrderedQueue::OrderedQueue(const Ordering& ordering, const JobTable& jobs, const Packing& packing,
                            const Settings& settings)
@@ -66,6 +93,7 @@ void OrderedQueue::Withdraw(JobId job) {
   if (evictions_ && index_.Runs(job)) {
     evictions_->Remove(job, indexed_grants_[Index(job)]);
   }
+  inexact_.Erase(job);
   index_.Erase(job);
 }
 
@@ -74,18 +102,49 @@ void OrderedQueue::InsertLater(JobId job, TimePoint now) {
   if (plain_ || jobs_.grant(job).gpus == 0) {
     Insert(job, now);
   } else if (walk_.preempt) {
-    postponed_inserts_.insert(job);
+    postponed_inserts_.Insert(job);
   }
 }
 
-void OrderedQueue::InsertPostponed(TimePoint now) {
-  while (!postponed_inserts_.empty()) {
-    Insert(*postponed_inserts_.begin(), now);
+// Exactly: with the keys of now also where a job is within its stay.
+void OrderedQueue::InsertPostponed(TimePoint now, bool exactly) {
+  for (const JobId job : postponed_inserts_.TakeAll()) {
+    Insert(job, now, exactly);
+  }
+  if (exactly) {
+    for (const JobId job : inexact_.TakeAll()) {
+      Insert(job, now);
+    }
   }
 }
 
-void OrderedQueue::Insert(JobId job, TimePoint now) {
-  postponed_inserts_.erase(job);
+// Whether the index has the job where it belongs. Where keys move all the time, the former key of a
+// job that stays does as well, unless `exactly`: it is no victim of an open job whatever its key,
+// and is looked at anew at each decision.
+bool OrderedQueue::IsInPlace(const JobView& view, const OrderIndex::Rank& rank, TimePoint now,
+                             bool exactly) {
+  if (view.grant == nullptr) {
+    return !index_.Runs(view.id) && index_.RankAt(view.id, now) == rank;
+  }
+  if ((traits_.moves & (kAlways | kWhileServed)) != kAlways || !evictions_ ||
+      !index_.Runs(view.id) || indexed_grants_[Index(view.id)] != *view.grant) {
+    return false;
+  }
+  const OrderIndex::Rank& stored = index_.StoredRank(view.id);
+  if (stored == rank) {
+    return true;
+  }
+  const bool stays =
+      stored.band == OrderIndex::Band::kStays && rank.band == OrderIndex::Band::kStays;
+  if (!stays || exactly) {
+    return false;
+  }
+  inexact_.Insert(view.id);
+  return true;
+}
+
+void OrderedQueue::Insert(JobId job, TimePoint now, bool exactly) {
+  postponed_inserts_.Erase(job);
   if (plain_) {
     Stale(job);
     return;
@@ -94,8 +153,8 @@ void OrderedQueue::Insert(JobId job, TimePoint now) {
   const Standing standing = ordering_.StandingOf(view, now, memory_.get());
   const OrderIndex::Rank rank = RankOf(view, standing);
   if (index_.Holds(job)) {
-    if (view.grant == nullptr && !index_.Runs(job) && index_.RankAt(job, now) == rank) {
-      return;  // it waits already, in its place
+    if (IsInPlace(view, rank, now, exactly)) {
+      return;
     }
     Withdraw(job);
   }
@@ -132,7 +191,7 @@ void OrderedQueue::Note(JobId job, JobChange change, TimePoint now) {
   if (change == JobChange::kLeft) {
     stays_.Cancel(job);
     moves_.Cancel(job);
-    postponed_inserts_.erase(job);
+    postponed_inserts_.Erase(job);
     postponed_moves_.erase(job);
     if (plain_) {
       Delist(job);
@@ -320,7 +379,8 @@ Selection OrderedQueue::SelectIncremental(const Snapshot& snapshot, Packing& pac
   Selection selection;
   std::vector<DemandClass> closed;  // classes that failed: free GPUs only become fewer
   while (const std::optional<JobId> job = BestOpen(closed)) {
-    const DemandClass of = ClassOf(*job, jobs_.spec(*job).gpus);
+    const JobSpec& spec = jobs_.spec(*job);
+    const DemandClass of = packing_.ClassOf(spec, spec.gpus);
     if (std::optional<Grant> grant = Place(*job, snapshot, packing)) {
       index_.Erase(*job);
       reinsert_.push_back(*job);
@@ -360,7 +420,7 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
   std::optional<Grant> grant = packing.TryAdd(*spec, {.gpus = spec->gpus}, former);
   if (!grant && (walk_.preempt || walk_.misfit == Misfit::kEvictTail)) {
     const JobView view = jobs_.at(job);
-    InsertPostponed(snapshot.now);
+    InsertPostponed(snapshot.now, index_.StoredRank(job).band == OrderIndex::Band::kFirst);
     Displacement::Outcome outcome =
         walk_.misfit == Misfit::kEvictTail
             ? displacement_.EvictTail(view, snapshot.now, packing)
@@ -381,7 +441,7 @@ std::optional<Grant> OrderedQueue::Place(JobId job, const Snapshot& snapshot, Pa
 void OrderedQueue::LoseTurn(JobId victim, TimePoint now) {
   const OrderIndex::Rank rank = index_.RankAt(victim, now);
   Withdraw(victim);
-  index_.PushWaiting(victim, ClassOf(victim, jobs_.grant(victim).gpus), rank);
+  index_.PushWaiting(victim, packing_.ClassOf(jobs_.spec(victim), jobs_.grant(victim).gpus), rank);
   evicted_.push_back(victim);
 }
 

@@ -57,6 +57,42 @@ class JobTimes {
   std::vector<TimePoint> at_;  // by JobId; kEndOfTime: none
 };
 
+// Some of the jobs. Insert, Erase and Holds are O(1), Insert amortised.
+class JobSet {
+ public:
+  void Insert(JobId job) {
+    if (!Holds(job)) {
+      holds_.resize(std::max(holds_.size(), Index(job) + 1));
+      holds_[Index(job)] = true;
+      ++count_;
+      inserted_.push_back(job);
+      if (inserted_.size() > 2 * count_ + 64) {
+        Compact();
+      }
+    }
+  }
+  void Erase(JobId job) {
+    if (Holds(job)) {
+      holds_[Index(job)] = false;
+      --count_;
+    }
+  }
+  [[nodiscard]] bool Holds(JobId job) const {
+    return Index(job) < holds_.size() && holds_[Index(job)];
+  }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  // Empties the set. By JobId. O(n log n), n: insertions since the last call.
+  [[nodiscard]] std::vector<JobId> TakeAll();
+  void Serialize(StateStream& state);  // as a std::set of jobs
+
+ private:
+  void Compact();  // `inserted_` as a sorted list of the jobs in the set
+
+  std::vector<bool> holds_;  // by JobId
+  std::size_t count_ = 0;
+  std::vector<JobId> inserted_;  // may be erased by now, and there twice
+};
+
 // What has happened to a job since the last decision.
 enum class JobChange : std::uint8_t {
   kAdmitted,
@@ -118,9 +154,11 @@ class OrderedQueue {
     return RankOf(view, ordering_.StandingOf(view, now, memory_.get()));
   }
   void NoteStay(const JobView& view, TimePoint now);
-  void Insert(JobId job, TimePoint now);  // where it belongs now
+  void Insert(JobId job, TimePoint now, bool exactly = true);  // where it belongs now
+  [[nodiscard]] bool IsInPlace(const JobView& view, const OrderIndex::Rank& rank, TimePoint now,
+                               bool exactly);
   void InsertLater(JobId job, TimePoint now);
-  void InsertPostponed(TimePoint now);
+  void InsertPostponed(TimePoint now, bool exactly = true);
   void FollowUp(std::span<const JobId> changed, TimePoint now);
   void Withdraw(JobId job);
   void PutEvictable(JobId job, const Grant& grant);
@@ -142,9 +180,6 @@ class OrderedQueue {
   void BlockBehind(const DemandClass& head, Selection& selection) const;
   std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
   void LoseTurn(JobId victim, TimePoint now);
-  [[nodiscard]] DemandClass ClassOf(JobId job, int gpus) const {
-    return packing_.ClassOf(jobs_.spec(job), gpus);
-  }
   void TellSettled(std::span<const JobId> jobs, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> NextWake(const Snapshot& snapshot) const;
   [[nodiscard]] std::optional<TimePoint> StayWake(const Snapshot& snapshot) const;
@@ -175,8 +210,11 @@ class OrderedQueue {
   // While no job waits, the order decides nothing: these running jobs are inserted, or their moves
   // scheduled, when one does. The second only where keys follow from views alone.
   const bool schedules_late_;
-  std::set<JobId> postponed_inserts_;
+  JobSet postponed_inserts_;
   std::set<JobId> postponed_moves_;
+  // Jobs within their stay whose key in the index is an earlier one: only a job that goes first
+  // compares itself with them.
+  JobSet inexact_;
   std::optional<EvictionIndex> evictions_;  // where running jobs with named GPUs can be displaced
   std::vector<Grant> indexed_grants_;       // by JobId: what the eviction index knows
   std::optional<TimePoint> wake_at_;        // as Adopted has last said; snapshots hold it

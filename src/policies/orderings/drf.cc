@@ -4,9 +4,11 @@
 // demand, once and for all, as Synergy's simulator does.
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
-#include <set>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,67 +51,95 @@ struct SharesBefore final : Memory {
 class ProgressiveFilling {
  public:
   explicit ProgressiveFilling(const Snapshot& snapshot) : left_(snapshot.gpus_up) {
-    std::vector<JobView> jobs;
-    for (const JobId job : snapshot.jobs->live()) {
-      jobs.push_back(snapshot.jobs->at(job));
+    jobs_.reserve(snapshot.jobs->live().size());
+    for (const JobId id : snapshot.jobs->live()) {
+      const JobView job = snapshot.jobs->at(id);
+      jobs_.push_back({.id = id,
+                       .arrival = job.arrival,
+                       .gpus = job.spec->gpus,
+                       .shares = job.shares,
+                       .user = job.spec->user});
     }
-    std::sort(jobs.begin(), jobs.end(),
-              [](const JobView& a, const JobView& b) { return a.arrival < b.arrival; });
-    for (const JobView& job : jobs) {
-      Add(job);
+    const auto earlier = [](const JobDemand& a, const JobDemand& b) {
+      return a.arrival < b.arrival;
+    };
+    if (!std::is_sorted(jobs_.begin(), jobs_.end(), earlier)) {
+      std::sort(jobs_.begin(), jobs_.end(), earlier);
+    }
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      Add(i);
     }
   }
 
   void Fill(std::vector<double>& before) {
-    std::set<std::pair<double, std::size_t>> by_share;
-    for (std::size_t i = 0; i < users_.size(); ++i) {
-      by_share.emplace(0, i);
-    }
-    while (!by_share.empty()) {
-      const auto [share, number] = *by_share.begin();
-      by_share.erase(by_share.begin());
-      User& user = users_[number];
-      const JobDemand& job = user.jobs[user.next++];
+    // Users who have had their turn, the smallest share on top; the others hold nothing yet, and
+    // come by their numbers.
+    std::vector<Turn> turns;
+    std::size_t untried = 0;
+    while (untried < users_.size() || !turns.empty()) {
+      Turn turn{0, untried};
+      if (untried == users_.size() || (!turns.empty() && turns.front() < turn)) {
+        std::pop_heap(turns.begin(), turns.end(), std::greater<>());
+        turn = turns.back();
+        turns.pop_back();
+      } else {
+        ++untried;
+      }
+      User& user = users_[turn.second];
+      const JobDemand& job = jobs_[user.next];
       if (before.size() <= Index(job.id)) {
         before.resize(std::max(before.size() * 2, Index(job.id) + 1));
       }
-      before[Index(job.id)] = share;
+      before[Index(job.id)] = turn.first;
       if (job.gpus <= left_) {
         left_ -= job.gpus;
         user.holds += job.shares;
       }
-      if (user.next < user.jobs.size()) {
-        by_share.emplace(user.holds.dominant(), number);
+      user.next = job.next;
+      if (user.next != kNone) {
+        turns.emplace_back(user.holds.dominant(), turn.second);
+        std::push_heap(turns.begin(), turns.end(), std::greater<>());
       }
     }
   }
 
  private:
+  using Turn = std::pair<double, std::size_t>;  // dominant share, user
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
   struct JobDemand {
     JobId id{};
+    std::uint64_t arrival = 0;
     int gpus = 0;
     ResourceShares shares{};
+    std::string_view user{};
+    std::size_t next = kNone;  // of the same user
   };
   struct User {
-    std::vector<JobDemand> jobs;
-    std::size_t next = 0;
+    std::size_t next = kNone;  // job to be served
+    std::size_t last = kNone;
     ResourceShares holds{};
   };
 
   // A job without a user is a user of its own.
-  void Add(const JobView& job) {
-    const std::string& user = job.spec->user;
-    const auto [at, is_new] = numbers_.emplace(user, users_.size());
-    if (is_new || user.empty()) {
-      at->second = users_.size();
-      users_.emplace_back();
+  void Add(std::size_t job) {
+    const std::string_view name = jobs_[job].user;
+    if (!name.empty()) {
+      const auto [at, is_new] = numbers_.emplace(name, users_.size());
+      if (!is_new) {
+        User& user = users_[at->second];
+        jobs_[user.last].next = job;
+        user.last = job;
+        return;
+      }
     }
-    users_[at->second].jobs.push_back({job.id, job.spec->gpus, job.shares});
+    users_.push_back({.next = job, .last = job});
   }
 
   std::int64_t left_;
-  std::vector<User> users_;  // by first arrival
-  std::map<std::string, std::size_t> numbers_;
+  std::vector<JobDemand> jobs_;  // by arrival
+  std::vector<User> users_;      // by first arrival
+  std::map<std::string_view, std::size_t> numbers_;
 };
 
 class DominantResourceFairness final : public Ordering {
