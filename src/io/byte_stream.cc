@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/try.h"
+#include "io/archive/tar.h"
 #include "io/sha256.h"
-#include "io/tar.h"
 
 namespace trainyard::io {
 namespace {

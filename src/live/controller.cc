@@ -85,9 +85,8 @@ class Controller::Restorer final : public engine::World {
 Controller::Controller(ControllerSetup setup, store::Store& store, LiveOutput& output)
     : rules_(setup.snapshots),
       ends_by_rule_(setup.ends_by_rule),
-      leases_over_(setup.absent_since
-                       ? std::optional(*setup.absent_since + setup.live.Scaled(setup.live.lease))
-                       : std::nullopt),
+      absent_since_(setup.absent_since),
+      lease_(setup.live.Scaled(setup.live.lease)),
       retry_pause_(static_cast<std::int64_t>(1e6 * setup.live.time_scale)),
       store_(store),
       engine_(std::move(setup.engine)),
@@ -194,13 +193,16 @@ Status Controller::Replay(TimePoint now) {
   restart_.snapshot = snapshot_entry_;
   restart_.replayed = entries_ - snapshot_entry_;
   snapshot_at_ = now_;
-  return leases_over_ && *leases_over_ < now_ ? EndLeases(restorer.last()) : Status();
+  return absent_since_ ? EndLeases(std::max(*absent_since_, restorer.last())) : Status();
 }
 
 // A decision at the time when agents have stopped what ran, as if the controller had been there: a
 // long outage is no run time, and uses up no time limit.
-Status Controller::EndLeases(TimePoint last) {
-  world_.Restored(std::max(last, *leases_over_));
+Status Controller::EndLeases(TimePoint last_there) {
+  if (now_ - last_there <= lease_) {
+    return {};
+  }
+  world_.Restored(last_there + lease_);
   if (world_.AbsorbOutage()) {
     RETURN_IF_ERROR(engine::Turn(engine_, world_, journal_));
   }

@@ -90,7 +90,7 @@ class Controller {
   [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
   [[nodiscard]] Status Replay(TimePoint now);
-  [[nodiscard]] Status EndLeases(TimePoint last);
+  [[nodiscard]] Status EndLeases(TimePoint last_there);
   [[nodiscard]] bool IsOver(JobId job) const;
   void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
   void SerializeState(StateStream& state, int format, const std::string& program);
@@ -102,8 +102,9 @@ class Controller {
 
   const SnapshotRules rules_;
   const bool ends_by_rule_;
-  const std::optional<TimePoint> leases_over_;  // those of the controller before this one
-  const Duration retry_pause_;                  // a second of real time
+  const std::optional<TimePoint> absent_since_;
+  const Duration lease_;
+  const Duration retry_pause_;  // a second of real time
   store::Store& store_;
   engine::Engine engine_;
   LiveWorld world_;

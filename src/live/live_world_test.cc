@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "live/controller.h"
 #include "profile/execution_model.h"
 #include "support/opened_controller.h"
@@ -610,7 +611,8 @@ TEST_F(WhyItWaitsTest, BehindAHeadThatAvoidsNodes) {
   Tell(10, failed);
   Submit(1);
   EXPECT_TRUE(ReasonOf(1).ends_with("; avoids a: GPU 0: is lost")) << ReasonOf(1);
-  EXPECT_EQ(ReasonOf(3), "behind job 1, which asks for 2 GPUs: " + ReasonOf(1));
+  const std::string why = base::ReplaceAll(ReasonOf(1), "it is the next in line; ", "");
+  EXPECT_EQ(ReasonOf(3), "behind job 1, which asks for 2 GPUs: " + why);
 }
 
 TEST_F(WhyItWaitsTest, OneGpuIsOne) {
@@ -756,7 +758,9 @@ TEST_F(NodeFaultTest, OneBadNodeFailsNoneOfManyJobs) {
   EXPECT_EQ(bad.reason(), std::string("3 failures in a row, the last: ") + kFull);
   EXPECT_EQ(bad.changed_by(), "drained by the controller at 1970-01-01T00:00:00Z");
   EXPECT_EQ(StatusOf(1).reason(),
-            std::string("not enough free GPUs; drained: a; avoids a: ") + kFull);
+            std::string("not enough free GPUs: 0 of 2 free, it asks for 2; it is the next in "
+                        "line; drained: a; avoids a: ") +
+                kFull);
   Open();
   Hello(11, "b", {Report(2, 1, v1::AttemptReport::RUNNING)});
   Hello(10, "a");
@@ -792,7 +796,7 @@ TEST_F(NodeFaultTest, ANodeThatCannotEndAnAttemptGetsNoFurtherJobs) {
   Submit(2);
   EXPECT_EQ(WhereIs(2), "b");
   EXPECT_EQ(StatusOf(3).reason(),
-            "not enough free GPUs: 0 of 2 free, it asks for 1; it is the next in line; drained: a");
+            "not enough free GPUs: 0 of 2 free, it asks for 2; it is the next in line; drained: a");
   // A fault of all nodes does not clear the cluster.
   v1::AttemptReport other = Report(2, 1, v1::AttemptReport::STOPPING);
   other.set_unended(stuck.unended());
@@ -1944,7 +1948,8 @@ TEST_F(SnapshotTest, JobsThatHaveEndedAreWrittenOnce) {
   const std::uint64_t last = store_.Snapshots().value().front();
   const store::StoredSnapshot snapshot = store_.Snapshot(last).value();
   EXPECT_GT(snapshot.pages.size(), 10U);
-  EXPECT_LT(snapshot.state.size(), 2000U);
+  // With the history of all 40, which no page has.
+  EXPECT_LT(snapshot.state.size(), 2500U);
   const std::string before = Statuses();
   Open();
   EXPECT_EQ(restart().snapshot, last);

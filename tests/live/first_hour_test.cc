@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <set>
@@ -155,7 +156,7 @@ TEST_F(FirstHourTest, AnArrayRunsSoManyTasksAtATime) {
   EXPECT_THAT(cluster_.StatusOf(array + 2).reason(),
               HasSubstr("at most 2 tasks of its array run at a time"));
   EXPECT_THAT(Ask({"status", std::to_string(array)}).out,
-              HasSubstr(fmt::format("\n{}_5  ", array)));
+              HasSubstr(fmt::format("\n{}_[3-5%2]  ", array)));
   EXPECT_EQ(Ask({"cancel", fmt::format("{}_5", array)}).status, 0);
   const int next = Submit({"--dependency", fmt::format("afterany:{}", array)}, "true");
   const int never = Submit({"--dependency", fmt::format("afterok:{}", array)}, "true");
@@ -214,6 +215,29 @@ TEST_F(FirstHourTest, ScontrolHoldsReleasesAndRequeues) {
   EXPECT_EQ(cluster_.StatusOf(big).attempt(), 2U);
   Touch("go");
   EXPECT_TRUE(cluster_.AwaitState(big, v1::COMPLETED));
+}
+
+TEST_F(FirstHourTest, NoTaskBeginsWhileItsArrayIsCancelled) {
+  const std::string begun = cluster_.Path("begun");
+  const int array =
+      Submit({"--array", "0-199"},
+             fmt::format("echo $TRAINYARD_ARRAY_TASK_ID >>{}; {}", begun, Until("never")));
+  const auto count = [&begun] {
+    const std::string text = ReadAll(begun);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  while (count() < 4) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_THAT(Ask({"hold", std::to_string(array)}).err,
+              HasSubstr("1_[0-3] is running and goes on"));
+  EXPECT_EQ(Ask({"release", std::to_string(array)}).status, 0);
+  EXPECT_EQ(Ask({"cancel", std::to_string(array)}).out, "job 1_[0-199] is cancelled\n");
+  EXPECT_TRUE(cluster_.AwaitState(array + 3, v1::CANCELLED));
+  EXPECT_EQ(cluster_.StateOf(array + 199), v1::CANCELLED);
+  const int next = Submit({}, "true");  // which would have to wait for a task that had begun
+  EXPECT_TRUE(cluster_.AwaitState(next, v1::COMPLETED));
+  EXPECT_EQ(count(), 4);
 }
 
 TEST_F(FirstHourTest, SbatchHoldSubmitsAJobThatWaitsForItsRelease) {

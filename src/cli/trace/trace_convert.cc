@@ -16,8 +16,8 @@
 
 #include "base/try.h"
 #include "cli/reading.h"
+#include "io/archive/pack.h"
 #include "io/json.h"
-#include "io/pack.h"
 #include "results/write/output_file.h"
 #include "trace/trace.h"
 #include "trace/writers.h"

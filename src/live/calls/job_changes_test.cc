@@ -173,8 +173,8 @@ TEST_F(JobChangesTest, NoTaskBeginsWhileItsArrayIsCancelled) {
   EXPECT_THAT(States(), testing::Each(v1::CANCELLED));
   Open();  // from a snapshot, and from the whole journal
   EXPECT_THAT(States(), testing::Each(v1::CANCELLED));
-  Call(Cancel({"1"}));
-  EXPECT_EQ(Call(Cancel({"1", "1_7"})).error().message(), "") << "a call that is repeated";
+  EXPECT_EQ(Call(Cancel({"1"})).cancel().changed().jobs_size(), 100) << "a call that is repeated";
+  EXPECT_EQ(Call(Hold({"1"})).error().message(), "job 1_[0-99] has ended and cannot be held");
 }
 
 TEST_F(JobChangesTest, AFilterIsResolvedByTheController) {

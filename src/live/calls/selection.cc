@@ -89,17 +89,16 @@ std::size_t Selected::EndOfArray(JobId first, std::size_t known) const {
   return std::min(known, Index(first) + model::CountOf(*state_.jobs[first].spec));
 }
 
-// The tasks that have not ended; of one that has ended as a whole, the first stands for all.
+// The tasks that have not ended, or all where none is left.
 void Selected::AddArray(const v1::ClientRequest& from, JobId first, std::size_t end) {
   bool has_ended = true;
   for (std::size_t i = Index(first); i < end; ++i) {
-    if (!state_.jobs[JobAt(i)].ending) {
-      has_ended = false;
-      Add(from, JobAt(i), false);
-    }
+    has_ended = has_ended && state_.jobs[JobAt(i)].ending;
   }
-  if (has_ended) {
-    Add(from, first, true);
+  for (std::size_t i = Index(first); i < end; ++i) {
+    if (has_ended || !state_.jobs[JobAt(i)].ending) {
+      Add(from, JobAt(i), has_ended);
+    }
   }
 }
 

@@ -149,8 +149,8 @@ std::string Reasons::WhyDeferred(JobId id) const {
   const std::optional<engine::Deferral> deferral = engine_.WhyDeferred(id);
   if (engine_.IsHeld(id)) {
     const std::string holder = state_.changes.HolderOf(id);
-    return "held by " + (holder.empty() ? "its user" : holder) +
-           "; 'trainyard release " + state_.jobs.TextOf(id) + "' lets it go on";
+    return "held by " + (holder.empty() ? "its user" : holder) + "; 'trainyard release " +
+           state_.jobs.TextOf(id) + "' lets it go on";
   }
   if (!deferral) {
     return {};

@@ -225,7 +225,10 @@ TEST_F(ReasonsTest, AnExpectedEndIsNeverPastAndAnOverrunIsSaid) {
   const std::uint64_t job = Submit(Job(1, 10));
   Run(1, job);
   for (int second = 1; second <= 200; ++second) {
-    Step(seconds(1));
+    now_ += seconds(1);
+    v1::AgentMessage heartbeat;  // or its node would be silent
+    heartbeat.mutable_heartbeat()->set_number(static_cast<std::uint64_t>(second));
+    Hear(1, heartbeat);
     const v1::JobStatus status = StatusOf(job);
     ASSERT_GE(status.expected_end(), Seconds(now_)) << second;
     ASSERT_EQ(status.overrun(), second > 10) << second;

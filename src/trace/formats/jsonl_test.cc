@@ -128,13 +128,13 @@ TEST(JsonlTraceTest, RefusesValuesOfAnotherKind) {
 
 TEST(JsonlTraceTest, IdsMayBeIntegersAndTimesTexts) {
   const auto trace = ReadText(
-      R"({"job_id":7,"submit_time":"2024-03-01T10:00:00Z","gpus":4.0,"duration":"02:00:00","user":12}
+      R"({"job_id":7,"submit_time":"2024-03-01T10:00:00Z","gpus":4.0,"duration":"02:00:00","user":9}
 {"job_id":8,"submit_time":"2024-03-01T11:00:00+00:00","gpus":1,"duration":"10m",)"
       R"("deadline":"2024-03-01T12:00:00Z","begin":"2024-03-01T11:30:00Z"})");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   const JobSpec& first = trace.value().jobs.at(0);
   EXPECT_EQ(first.name, "7");
-  EXPECT_EQ(first.user, "12");
+  EXPECT_EQ(first.user, "9");
   EXPECT_EQ(first.gpus, 4);
   EXPECT_EQ(first.submit, AtSeconds(0));
   EXPECT_EQ(first.duration, FromSeconds(7200));
@@ -148,7 +148,7 @@ TEST(JsonlTraceTest, IdsMayBeIntegersAndTimesTexts) {
 
 TEST(JsonlTraceTest, FieldsMayHaveNamesOfTheirOwn) {
   const std::string text =
-      R"({"id":"a","tags":[1,{"gpus":9}],"arrival":5,"n_gpus":2,"gpus":99,"duration":60,"x":{"y":{}}}
+      R"({"id":"a","tags":[1,{"gpus":9}],"arrival":5,"n_gpus":2,"gpus":9,"duration":60,"x":{"y":{}}}
 {"x":7,"id":"b","arrival":6,"n_gpus":1,"duration":1,"note":null})";
   const TraceOptions options{.columns = "job_id=id, submit_time=arrival,gpus=n_gpus"};
   const auto trace = ReadText(text, options);

@@ -374,7 +374,8 @@ TEST(SacctTraceTest, ReadsJsonOfNewerVersions) {
   "limit":{"set":true,"infinite":false,"number":1}},
  "tres":{"allocated":[{"type":"gres","name":"gpu","count":4}]}},
  {"job_id":8,"association":{},"array":{"job_id":0},"state":{"current":["PENDING"]},
- "time":{"submission":1795731300,"start":0,"end":0,"limit":{"set":false,"infinite":true,"number":0}},
+ "time":{"submission":1795731300,"start":0,
+ "end":0,"limit":{"set":false,"infinite":true,"number":0}},
  "tres":{"allocated":[],"requested":[{"type":"gres","name":"gpu","count":4}]}}],
  "meta":{},"errors":[],"warnings":[]})");
   ASSERT_TRUE(trace.ok()) << trace.error().message;

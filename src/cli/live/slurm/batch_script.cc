@@ -354,8 +354,9 @@ Begun BeginOf(const std::string& word) {
   if (word.starts_with("--")) {
     const std::size_t equals = word.find('=');
     const std::string_view name = std::string_view(word).substr(2, equals - 2);
-    const auto* const found = std::find_if(kLineOptions.begin(), kLineOptions.end(),
-                                           [name](const LineOption& one) { return one.name == name; });
+    const auto* const found =
+        std::find_if(kLineOptions.begin(), kLineOptions.end(),
+                     [name](const LineOption& one) { return one.name == name; });
     return {found == kLineOptions.end() ? nullptr : found,
             equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1))};
   }

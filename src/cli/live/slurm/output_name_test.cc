@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 
 // The name that the shell makes of the pattern for this environment.
-std::string NameOf(const std::string& pattern, const std::string& environment) {
+std::string ShellName(const std::string& pattern, const std::string& environment) {
   const Result<std::string> word = OutputWord(pattern);
   if (!word.ok()) {
     return word.error().message;
@@ -40,37 +40,38 @@ constexpr const char* kTask =
 constexpr const char* kJob = "TRAINYARD_JOB=7 SLURM_JOB_NAME=bert NODE_RANK=0 RANK=0";
 
 TEST(OutputNameTest, EachPlaceholderIsWhatSlurmMakesOfIt) {
-  EXPECT_EQ(NameOf("%x-%j.out", kTask), "a b-12.out");
-  EXPECT_EQ(NameOf("%A/%a", kTask), "9/83");
-  EXPECT_EQ(NameOf("%b %t %n %s %J %%", kTask), "3 3 1 batch 12.batch %");
-  EXPECT_EQ(NameOf("slurm-%A_%a.out", kJob), "slurm-7_4294967294.out");
-  EXPECT_THAT(NameOf("%u@%N", kJob), MatchesRegex("[^@.]+@[^@.]+"));
+  EXPECT_EQ(ShellName("%x-%j.out", kTask), "a b-12.out");
+  EXPECT_EQ(ShellName("%A/%a", kTask), "9/83");
+  EXPECT_EQ(ShellName("%b %t %n %s %J %%", kTask), "3 3 1 batch 12.batch %");
+  EXPECT_EQ(ShellName("slurm-%A_%a.out", kJob), "slurm-7_4294967294.out");
+  EXPECT_THAT(ShellName("%u@%N", kJob), MatchesRegex("[^@.]+@[^@.]+"));
 }
 
 TEST(OutputNameTest, NoLetterBehindAPlaceholderIsLost) {
   for (const char letter : std::string("jJAabxuNnts%")) {
-    const std::string alone = NameOf(std::string("%") + letter, kTask);
+    const std::string alone = ShellName(std::string("%") + letter, kTask);
     EXPECT_FALSE(alone.empty()) << letter;
     for (const std::string behind :
          {"_", "x", "Z", "7", "_train.out", ".log", "-", "[0]", "}", ":"}) {
-      EXPECT_EQ(NameOf(std::string("a%") + letter + behind, kTask), "a" + alone + behind) << letter;
+      EXPECT_EQ(ShellName(std::string("a%") + letter + behind, kTask), "a" + alone + behind)
+          << letter;
     }
   }
-  EXPECT_EQ(NameOf("%j%j_%a%A", kTask), "1212_839");
+  EXPECT_EQ(ShellName("%j%j_%a%A", kTask), "1212_839");
 }
 
 TEST(OutputNameTest, WidthsPadNumbersWithZeros) {
-  EXPECT_EQ(NameOf("%4j_%4a", kTask), "0012_0083");
-  EXPECT_EQ(NameOf("%A_%1a%0j", kTask), "9_8312");
-  EXPECT_EQ(NameOf("%3J", kTask), "012.batch");
-  EXPECT_EQ(NameOf("%2t%3n", kTask), "03001");
-  EXPECT_EQ(NameOf("%10j", kTask), "0000000012");
-  EXPECT_EQ(NameOf("%99j", kTask), "0000000012") << "10 places at most, as in Slurm";
-  EXPECT_EQ(NameOf("%5x.%9s", kTask), "a b.batch") << "of numbers only";
+  EXPECT_EQ(ShellName("%4j_%4a", kTask), "0012_0083");
+  EXPECT_EQ(ShellName("%A_%1a%0j", kTask), "9_8312");
+  EXPECT_EQ(ShellName("%3J", kTask), "012.batch");
+  EXPECT_EQ(ShellName("%2t%3n", kTask), "03001");
+  EXPECT_EQ(ShellName("%10j", kTask), "0000000012");
+  EXPECT_EQ(ShellName("%99j", kTask), "0000000012") << "10 places at most, as in Slurm";
+  EXPECT_EQ(ShellName("%5x.%9s", kTask), "a b.batch") << "of numbers only";
 }
 
 TEST(OutputNameTest, WhatTheShellWouldExpandStaysAsItIs) {
-  EXPECT_EQ(NameOf("$HOME `id` \"q\" \\n 'x' *", kTask), "$HOME `id` \"q\" \\n 'x' *");
+  EXPECT_EQ(ShellName("$HOME `id` \"q\" \\n 'x' *", kTask), "$HOME `id` \"q\" \\n 'x' *");
 }
 
 TEST(OutputNameTest, UnknownPlaceholdersAreRefused) {

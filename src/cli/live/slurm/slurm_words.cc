@@ -237,9 +237,9 @@ std::string InsteadOfOption(std::string_view word) {
     twin = std::find_if(kSbatchOptions.begin(), kSbatchOptions.end(),
                         [name](const OptionTwin& one) { return one.name == name; });
   } else if (word.size() > 1 && word.front() == '-') {
-    twin = std::find_if(kSbatchOptions.begin(), kSbatchOptions.end(), [word](const OptionTwin& one) {
-      return one.letter != 0 && one.letter == word[1];
-    });
+    twin = std::find_if(
+        kSbatchOptions.begin(), kSbatchOptions.end(),
+        [word](const OptionTwin& one) { return one.letter != 0 && one.letter == word[1]; });
   }
   return twin == kSbatchOptions.end() ? std::string() : std::string(twin->here);
 }

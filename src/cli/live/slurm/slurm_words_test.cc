@@ -6,22 +6,22 @@
 namespace trainyard::cli {
 namespace {
 
-std::string Here(const std::vector<std::string_view>& words) { return InsteadOfCommand(words); }
+std::string TwinOf(const std::vector<std::string_view>& words) { return InsteadOfCommand(words); }
 
 TEST(SlurmWordsTest, CommandsHaveTheirTwins) {
-  EXPECT_EQ(Here({"squeue", "-u", "ann"}), "trainyard status");
-  EXPECT_EQ(Here({"sbatch", "a.sh"}), "trainyard submit");
-  EXPECT_EQ(Here({"scancel"}), "trainyard cancel");
-  EXPECT_EQ(Here({"sinfo"}), "trainyard nodes");
-  EXPECT_EQ(Here({"sacct"}), "trainyard status --all");
-  EXPECT_EQ(Here({"scontrol", "hold", "3"}), "trainyard hold JOB");
-  EXPECT_EQ(Here({"scontrol", "show", "job", "3"}), "trainyard status JOB");
-  EXPECT_EQ(Here({"scontrol", "show", "node"}), "trainyard nodes");
-  EXPECT_EQ(Here({"scontrol", "update", "NodeName=n3"}), "trainyard drain NODE");
-  EXPECT_EQ(Here({"scontrol", "update", "JobId=3"}), "trainyard update ... JOB");
-  EXPECT_NE(Here({"scontrol"}), "");
-  EXPECT_EQ(Here({"status"}), "");
-  EXPECT_EQ(Here({}), "");
+  EXPECT_EQ(TwinOf({"squeue", "-u", "ann"}), "trainyard status");
+  EXPECT_EQ(TwinOf({"sbatch", "a.sh"}), "trainyard submit");
+  EXPECT_EQ(TwinOf({"scancel"}), "trainyard cancel");
+  EXPECT_EQ(TwinOf({"sinfo"}), "trainyard nodes");
+  EXPECT_EQ(TwinOf({"sacct"}), "trainyard status --all");
+  EXPECT_EQ(TwinOf({"scontrol", "hold", "3"}), "trainyard hold JOB");
+  EXPECT_EQ(TwinOf({"scontrol", "show", "job", "3"}), "trainyard status JOB");
+  EXPECT_EQ(TwinOf({"scontrol", "show", "node"}), "trainyard nodes");
+  EXPECT_EQ(TwinOf({"scontrol", "update", "NodeName=n3"}), "trainyard drain NODE");
+  EXPECT_EQ(TwinOf({"scontrol", "update", "JobId=3"}), "trainyard update ... JOB");
+  EXPECT_NE(TwinOf({"scontrol"}), "");
+  EXPECT_EQ(TwinOf({"status"}), "");
+  EXPECT_EQ(TwinOf({}), "");
 }
 
 TEST(SlurmWordsTest, OptionsOfSbatchHaveTheirTwins) {
@@ -40,7 +40,7 @@ TEST(SlurmWordsTest, OptionsOfSbatchHaveTheirTwins) {
 }
 
 // "srun:3 scontrol:1"
-std::string Calls(std::string_view script) {
+std::string CallsOf(std::string_view script) {
   std::string text;
   for (const SlurmCall& call : SlurmCallsIn(script)) {
     text += (text.empty() ? "" : " ") + call.command + ":" + std::to_string(call.line);
@@ -49,21 +49,21 @@ std::string Calls(std::string_view script) {
 }
 
 TEST(SlurmWordsTest, CallsInScriptsAreFoundWhereAShellLooksForCommands) {
-  EXPECT_EQ(Calls("#!/bin/sh\n\nsrun python x.py\nsrun again\n"), "srun:3");
+  EXPECT_EQ(CallsOf("#!/bin/sh\n\nsrun python x.py\nsrun again\n"), "srun:3");
   for (const char* const line :
        {"  srun a",        "\tsrun",           "exec srun a",        "time srun a",
         "A=1 B=2 srun a",  "x && srun a",      "x; srun a",          "x | srun a",
         "if srun a; then", "(srun a)",         "X=$(srun hostname)", "X=`srun a`",
         "/usr/bin/srun a", "bash -c 'srun a'", "CMD=\"srun a\"",     "for i in 1; do srun a; done",
         "! srun a",        "x || srun a &",    "{ srun a; }",        "sudo srun a"}) {
-    EXPECT_EQ(Calls(line), "srun:1") << line;
+    EXPECT_EQ(CallsOf(line), "srun:1") << line;
   }
   for (const char* const line : {"# srun a", "echo srun", "x # srun a", "srunner a", "my-srun a",
                                  "python srun.py", "echo \"no srun here\"", "which srun",
                                  "a \\\n  srun", "echo ${A:-srun} srun", "x --srun"}) {
-    EXPECT_EQ(Calls(line), "") << line;
+    EXPECT_EQ(CallsOf(line), "") << line;
   }
-  EXPECT_EQ(Calls("N=$(scontrol show hostnames $L)\nsbatch next.sh\nsqueue"),
+  EXPECT_EQ(CallsOf("N=$(scontrol show hostnames $L)\nsbatch next.sh\nsqueue"),
             "scontrol:1 sbatch:2 squeue:3");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/pack.h"
+#include "io/archive/pack.h"
 
 #include <zlib.h>
 #include <zstd.h>

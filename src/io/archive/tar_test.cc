@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/tar.h"
+#include "io/archive/tar.h"
 
 #include <archive.h>
 #include <archive_entry.h>
