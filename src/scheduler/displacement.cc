@@ -24,6 +24,10 @@ void EvictionIndex::Touch(const Grant& grant) {
 }
 
 void EvictionIndex::Put(JobId job, const Grant& grant, const Rank& rank) {
+  if (grants_.size() <= Index(job)) {
+    grants_.resize(std::max(grants_.size() * 2, Index(job) + 1));
+  }
+  grants_[Index(job)] = grant;
   for (const Slice& slice : grant.slices) {
     std::vector<Resident>& residents = nodes_[Index(slice.node)].residents;
     const auto place =
@@ -34,8 +38,8 @@ void EvictionIndex::Put(JobId job, const Grant& grant, const Rank& rank) {
   }
 }
 
-void EvictionIndex::Remove(JobId job, const Grant& grant) {
-  for (const Slice& slice : grant.slices) {
+void EvictionIndex::Remove(JobId job) {
+  for (const Slice& slice : grant(job).slices) {
     const std::size_t removed =
         std::erase_if(nodes_[Index(slice.node)].residents,
                       [job](const Resident& resident) { return resident.job == job; });

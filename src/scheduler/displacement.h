@@ -25,7 +25,9 @@ class EvictionIndex {
 
   // A running job. Ranks are compared with one another only, so any common shift may be left out.
   void Put(JobId job, const Grant& grant, const Rank& rank);
-  void Remove(JobId job, const Grant& grant);  // REQUIRES: it was put with this grant
+  void Remove(JobId job);  // REQUIRES: it was put
+  // With which it was put. REQUIRES: it was put.
+  [[nodiscard]] const Grant& grant(JobId job) const { return grants_[Index(job)]; }
   // What is free there has changed.
   void Touch(const Grant& grant);
 
@@ -62,6 +64,7 @@ class EvictionIndex {
   void Refresh(Size& size, const DemandClass& of, std::size_t node, const Packing& packing) const;
   Size& SizeOf(const DemandClass& of, const Packing& packing);
 
+  std::vector<Grant> grants_;  // by JobId
   std::vector<Node> nodes_;
   std::vector<std::size_t> changed_;
   std::map<DemandClass, Size> sizes_;  // those asked for so far

@@ -96,18 +96,9 @@ void OrderedQueue::NoteStay(const JobView& view, TimePoint now) {
   stays_.Set(view.id, stays ? std::optional(now + view.stay_left) : std::nullopt);
 }
 
-// Adds what a running job holds to the eviction index.
-void OrderedQueue::PutEvictable(JobId job, const Grant& grant) {
-  if (indexed_grants_.size() <= Index(job)) {
-    indexed_grants_.resize(std::max(indexed_grants_.size() * 2, Index(job) + 1));
-  }
-  indexed_grants_[Index(job)] = grant;
-  evictions_->Put(job, grant, index_.StoredRank(job));
-}
-
 void OrderedQueue::Withdraw(JobId job) {
   if (evictions_ && index_.Runs(job)) {
-    evictions_->Remove(job, indexed_grants_[Index(job)]);
+    evictions_->Remove(job);
   }
   inexact_.Erase(job);
   index_.Erase(job);
@@ -143,7 +134,7 @@ bool OrderedQueue::IsInPlace(const JobView& view, const OrderIndex::Rank& rank, 
     return !index_.Runs(view.id) && index_.RankAt(view.id, now) == rank;
   }
   if ((traits_.moves & (kAlways | kWhileServed)) != kAlways || !evictions_ ||
-      !index_.Runs(view.id) || indexed_grants_[Index(view.id)] != *view.grant) {
+      !index_.Runs(view.id) || evictions_->grant(view.id) != *view.grant) {
     return false;
   }
   const OrderIndex::Rank& stored = index_.StoredRank(view.id);
@@ -180,7 +171,7 @@ void OrderedQueue::Insert(JobId job, TimePoint now, bool exactly) {
     const bool slides = (traits_.moves & kWhileServed) != 0;
     index_.PushRunning(job, *view.grant, rank, slides ? standing.slope : 0, now);
     if (evictions_) {
-      PutEvictable(job, *view.grant);
+      evictions_->Put(job, *view.grant, index_.StoredRank(job));
     }
   }
 }
@@ -576,7 +567,7 @@ void OrderedQueue::Resume(const std::vector<bool>& stale) {
   if (evictions_) {
     for (const JobId job : jobs_.live()) {
       if (index_.Runs(job)) {
-        PutEvictable(job, jobs_.grant(job));
+        evictions_->Put(job, jobs_.grant(job), index_.StoredRank(job));
       }
     }
   }

@@ -163,7 +163,6 @@ class OrderedQueue {
   void InsertPostponed(TimePoint now, bool exactly = true);
   void FollowUp(std::span<const JobId> changed, TimePoint now);
   void Withdraw(JobId job);
-  void PutEvictable(JobId job, const Grant& grant);
   void Reschedule(const JobView& view, TimePoint now);
   void Resume(const std::vector<bool>& stale);
   void TellDue(TimePoint now);
@@ -218,7 +217,6 @@ class OrderedQueue {
   // compares itself with them.
   JobSet inexact_;
   std::optional<EvictionIndex> evictions_;  // where running jobs with named GPUs can be displaced
-  std::vector<Grant> indexed_grants_;       // by JobId: what the eviction index knows
   std::optional<TimePoint> wake_at_;        // as Adopted has last said; snapshots hold it
 };
 
