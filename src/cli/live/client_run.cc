@@ -15,7 +15,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -115,12 +114,6 @@ class Waiting {
     return options_.any ? !ended_.empty() : ended_.size() == numbers_.size();
   }
   [[nodiscard]] int exit_status() const { return status_; }
-  [[nodiscard]] std::vector<std::uint64_t> left_numbers() const {
-    std::vector<std::uint64_t> left;
-    std::copy_if(numbers_.begin(), numbers_.end(), std::back_inserter(left),
-                 [this](std::uint64_t number) { return !told_.contains(number); });
-    return left;
-  }
   [[nodiscard]] std::size_t left() const { return numbers_.size() - ended_.size(); }
   [[nodiscard]] const std::vector<v1::JobStatus>& ended() const { return ended_; }
 
@@ -274,14 +267,12 @@ bool HasInput() {
           !S_ISCHR(status.st_mode));
 }
 
-// Whatever comes of each: what has ended meanwhile is refused.
-void CancelAll(const std::vector<std::uint64_t>& jobs, rpc::ClusterClient& client) {
-  for (const std::uint64_t job : jobs) {
-    v1::ClientRequest request;
-    request.mutable_cancel()->set_job(job);
-    if (const Result<v1::ClientReply> reply = client.Call(request, kTimeout); !reply.ok()) {
-      Tell(reply.error().message);
-    }
+// The tasks of the array that have not ended, by one call.
+void CancelArray(std::uint64_t array, rpc::ClusterClient& client) {
+  v1::ClientRequest request;
+  request.mutable_cancel()->mutable_selection()->add_jobs(std::to_string(array));
+  if (const Result<v1::ClientReply> reply = client.Call(request, kTimeout); !reply.ok()) {
+    Tell(reply.error().message);
   }
 }
 
@@ -419,7 +410,7 @@ Status RunArray(const RunCommandOptions& options, std::uint64_t array,
       }
       cancelled = signal;
       Tell(fmt::format("job {} is cancelled; once more leaves it to itself", array));
-      CancelAll(waiting.left_numbers(), client);
+      CancelArray(array, client);
     }
   }
   if (options.json) {
