@@ -396,6 +396,18 @@ TEST_F(ReasonsTest, EachChangeHasItsTimeItsAuthorAndBothValues) {
   EXPECT_EQ(Call(list).jobs().jobs(0).history_size(), 0) << "of jobs that are named";
 }
 
+TEST_F(ReasonsTest, AChangeOfSeveralJobsIsAnEventOfEach) {
+  v1::ClientRequest array = By(Job(4, 100, "A100"), kAnn);
+  array.mutable_submit()->mutable_job()->set_array("0-2");
+  Submit(array);
+  v1::ClientRequest cancel;
+  cancel.mutable_cancel()->mutable_selection()->add_jobs("1");
+  Call(By(cancel, kAnn));
+  for (const std::uint64_t job : {1U, 2U, 3U}) {
+    EXPECT_EQ(Texts(StatusOf(job)).back(), "cancelled|user1001 (uid 1001, user)||") << job;
+  }
+}
+
 TEST_F(ReasonsTest, OfAJobTheLastEventsAreKept) {
   const std::uint64_t job = Submit(Job(1, 100));
   v1::ClientRequest update;
