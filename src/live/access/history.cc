@@ -165,7 +165,7 @@ void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluste
 // Who has changed it, or how an attempt has failed.
 void History::NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster) {
   if (const std::optional<ChangeNote> note = ChangeNote::From(event)) {
-    const std::size_t by = note->text.find(kBy);
+    const std::size_t by = note->text.rfind(kBy);
     note->ForEachJob([&](JobId job) {
       if (jobs.has(job)) {
         Put(job, {.at = event.at,

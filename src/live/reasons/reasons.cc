@@ -511,8 +511,6 @@ std::string Reasons::Of(JobId id, v1::JobState state) {
     case v1::FAILED:
       return job.reason.empty() ? "a worker ended with exit code " + std::to_string(job.exit_code)
                                 : job.reason;
-    case v1::CANCELLED:
-      return job.reason.empty() ? WhyNotGone(id) : job.reason;
     default:
       return job.reason;
   }

@@ -302,7 +302,7 @@ TEST_F(ReasonsTest, ACancelledJobIsOnItsNodeUntilItHasLeft) {
   Run(1, job);
   Cancel(job);
   EXPECT_EQ(Node(0).leaving(0).job(), job);
-  EXPECT_THAT(StatusOf(job).reason(), StartsWith("had notice "));
+  EXPECT_EQ(StatusOf(job).reason(), "") << "notices of the end and `wait` say it, too";
   Step(seconds(11));
   EXPECT_DOUBLE_EQ(Node(0).leaving(0).left_s(), 0) << "it is overdue";
   Tell(1, Report(job, 1, v1::AttemptReport::EXITED, 143));
@@ -394,6 +394,18 @@ TEST_F(ReasonsTest, EachChangeHasItsTimeItsAuthorAndBothValues) {
   v1::ClientRequest list;
   list.mutable_jobs()->set_history(true);
   EXPECT_EQ(Call(list).jobs().jobs(0).history_size(), 0) << "of jobs that are named";
+}
+
+TEST_F(ReasonsTest, AChangeOfSeveralJobsIsAnEventOfEach) {
+  v1::ClientRequest array = By(Job(4, 100, "A100"), kAnn);
+  array.mutable_submit()->mutable_job()->set_array("0-2");
+  Submit(array);
+  v1::ClientRequest cancel;
+  cancel.mutable_cancel()->mutable_selection()->add_jobs("1");
+  Call(By(cancel, kAnn));
+  for (const std::uint64_t job : {1U, 2U, 3U}) {
+    EXPECT_EQ(Texts(StatusOf(job)).back(), "cancelled|user1001 (uid 1001, user)||") << job;
+  }
 }
 
 TEST_F(ReasonsTest, OfAJobTheLastEventsAreKept) {
