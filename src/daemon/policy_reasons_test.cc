@@ -132,7 +132,8 @@ TEST_P(PolicyReasonsTest, AJobThatWaitsIsToldWhatFor) {
   v1::ClientRequest request;
   request.mutable_jobs();
   for (int round = 0; round < 3; ++round) {
-    for (const v1::JobStatus& job : Call(request).jobs().jobs()) {
+    const v1::ClientReply reply = Call(request);
+    for (const v1::JobStatus& job : reply.jobs().jobs()) {
       if (job.state() == v1::WAITING) {
         ++waiting;
         EXPECT_TRUE(HasDigit(job.reason())) << job.job() << ": " << job.reason();
