@@ -165,8 +165,10 @@ class SacctRows {
     return {};
   }
 
-  // Types are those of the first column that names some.
-  Status ReadGpus(const io::CsvRow& row, JobRow& read, JobTraits& traits) {
+  // GPUs as the columns name them; nothing: none does. Types are those of the first that names
+  // some.
+  Result<std::optional<std::int64_t>> GpusNamed(const io::CsvRow& row, JobRow& read,
+                                                JobTraits& traits) const {
     std::optional<std::int64_t> count;
     std::array<std::optional<SlurmGpus>, kGpuColumns> named;
     for (std::size_t i = 0; i < kGpuColumns; ++i) {
@@ -190,6 +192,11 @@ class SacctRows {
       read.remarks.emplace_back(
           "AllocTRES and AllocGRES name different numbers of GPUs; AllocTRES counts");
     }
+    return count;
+  }
+
+  Status ReadGpus(const io::CsvRow& row, JobRow& read, JobTraits& traits) {
+    ASSIGN_OR_RETURN(std::optional<std::int64_t> count, GpusNamed(row, read, traits));
     if (count.value_or(0) == 0 && procs_per_gpu_ > 0) {
       ASSIGN_OR_RETURN(const std::int64_t cpus, CpusOf(row));
       count = (cpus + procs_per_gpu_ - 1) / procs_per_gpu_;
