@@ -145,7 +145,8 @@ endfunction()
 # The static library trainyard_NAME from the sources of the current folder and the folders in it, which
 # CMake finds. A folder sees only its own headers and those of DEPENDS, so that an include up the tree
 # does not compile. Files called *_test.cc become NAME_test, labelled fast. HOT: what takes the time of a
-# run is optimised harder, without the checks of the standard library, and in sanitizer builds at all. COLD: is optimised less, to build sooner.
+# run is optimised harder, without the checks of the standard library, and in sanitizer builds at all.
+# COLD: is optimised less, to build sooner.
 function(trainyard_library name)
   cmake_parse_arguments(ARG "HOT;COLD" "" "EXCEPT;SOURCES;DEPENDS;LIBRARIES" ${ARGN})
   set(target trainyard_${name})
