@@ -242,6 +242,9 @@ struct OrderingTraits {
   // times itself (NextWake): rules of published programs whose check comes early or late. A key
   // that is overdue moves at the next instant, whatever causes it. Others leave it false.
   bool sets_wake = false;
+  // With kAlways. False: while nothing happens to jobs and nodes, all keys stay as they are. The
+  // end of a stay that no waiting job would use is then no reason to decide.
+  bool moves_with_time = true;
 };
 
 // Why an ordering with a memory is told about a job. (An ordering without one has nothing to

@@ -590,10 +590,11 @@ std::optional<TimePoint> OrderedQueue::StayWake(const Snapshot& snapshot) const 
   if (!best) {
     return std::nullopt;
   }
+  // A packer, whose list is plain, also goes by the order of the running jobs.
+  const bool keys_tell = (traits_.moves & kAlways) == 0 || (!traits_.moves_with_time && !plain_);
   const auto usable =
       std::find_if(stays_.in_order().begin(), stays_.in_order().end(), [&](const auto& stay) {
-        return (traits_.moves & kAlways) != 0 ||
-               *best < RankAfterStay(stay.second, stay.first, snapshot.now);
+        return !keys_tell || *best < RankAfterStay(stay.second, stay.first, snapshot.now);
       });
   return usable == stays_.in_order().end() ? std::nullopt : std::optional(usable->first);
 }
@@ -617,7 +618,7 @@ std::optional<OrderIndex::Rank> OrderedQueue::BestWaiting(const Snapshot& snapsh
 // by its slope.
 OrderIndex::Rank OrderedQueue::RankAfterStay(JobId job, TimePoint end, TimePoint now) const {
   OrderIndex::Rank rank;
-  if (plain_) {
+  if (plain_ || (traits_.moves & kAlways) != 0) {  // not in the index, or not yet
     const JobView view = jobs_.at(job);
     const Standing standing = ordering_.StandingOf(view, now, memory_.get());
     rank = RankOf(view, standing);

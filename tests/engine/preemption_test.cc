@@ -354,5 +354,26 @@ TEST(PreemptionTest, TheVictimsOfAGangAreJudgedOneByOne) {
   EXPECT_EQ(result.records[2].preemptions, 0U);  // 75 s left, less than the gang has
 }
 
+// Three jobs of one user come and go; neither waiting one would go before the one that runs.
+TEST(StayTest, NothingIsDecidedAtTheEndOfAStayThatNoWaitingJobWouldUse) {
+  std::vector<JobSpec> jobs{MakeJob(0, 1, 2000), MakeJob(10, 1, 2000), MakeJob(20, 1, 2000)};
+  for (JobSpec& job : jobs) {
+    job.user = "one";
+  }
+  const TestResult result = RunTest(RunOf("drf", jobs, MakeCluster(1, 1)));
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_EQ(result.decisions, 6);
+}
+
+// The second job of the first user gives way to the other user when it has trained for its stay.
+TEST(StayTest, TheEndOfAStayThatAWaitingJobUsesIsAReasonToDecide) {
+  std::vector<JobSpec> jobs{MakeJob(0, 1, 2000), MakeJob(0, 1, 2000), MakeJob(10, 1, 2000)};
+  jobs[0].user = jobs[1].user = "one";
+  jobs[2].user = "two";
+  const TestResult result = RunTest(RunOf("drf", jobs, MakeCluster(1, 2)));
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_EQ(result.start(2), 600 + kCost);
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -148,7 +148,9 @@ class DominantResourceFairness final : public Ordering {
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<SharesBefore>();
   }
-  [[nodiscard]] OrderingTraits traits() const override { return {.moves = kAlways}; }
+  [[nodiscard]] OrderingTraits traits() const override {
+    return {.moves = kAlways, .moves_with_time = false};  // they follow from who is there
+  }
   void BeginDecision(const Snapshot& snapshot, Memory* memory) const override {
     ProgressiveFilling(snapshot).Fill(static_cast<SharesBefore&>(*memory).before);
   }
