@@ -103,6 +103,81 @@ TEST(StatesTest, ThatOf020KeepsTheTermsOfJobsByItsJournal) {
   ExpectKeepsTerms({"--snapshot-entries", "0"});
 }
 
+// What a restart must not change of the first `count` jobs, as text.
+std::string KnownOfJobs(const LiveCluster& cluster, int count) {
+  std::string known;
+  for (int job = 1; job <= count; ++job) {
+    const v1::JobStatus all =
+        cluster.AskFor<v1::JobsReply>({"status", std::to_string(job), "--history"}).jobs(0);
+    v1::JobStatus status;
+    status.set_job(all.job());
+    *status.mutable_request() = all.request();
+    status.set_state(all.state());
+    status.set_attempt(all.attempt());
+    if (all.state() != v1::STOPPING) {  // which says since when
+      status.set_reason(all.reason());
+    }
+    status.set_held(all.held());
+    status.set_array_job(all.array_job());
+    status.set_array_index(all.array_index());
+    status.set_changed_by(all.changed_by());
+    *status.mutable_history() = all.history();
+    known += status.ShortDebugString() + "\n";
+  }
+  return known;
+}
+
+// A call on many jobs or nodes is one entry of the journal since 0.3.0, in a form that 0.2.0 did
+// not know: behind what that has written it is understood, too.
+TEST(StatesTest, ThatOf020TakesCallsOnManyJobs) {
+  LiveCluster cluster({.lease = 300});  // no node is given up, however slow this machine is
+  TakeState(cluster, "0.2.0-terms");
+  cluster.StartController();
+  const auto ask = [&cluster](const Words& words) {
+    const Answer answer = cluster.Ask(words);
+    EXPECT_EQ(answer.status, 0) << words.front() << ": " << answer.err;
+  };
+  ask({"drain", "--reason", "all of them", cluster.node_name(0), cluster.node_name(1)});
+  ask({"hold", "2", "7", "11"});  // an array of 0.2.0, and others
+  ask({"update", "2", "10", "--priority", "7"});
+  ask({"cancel", "4", "5"});
+  ASSERT_EQ(cluster.Submit({"--gpus", "1", "--array", "0-9", "--notify", "end"}, {"true"}), 12);
+  ask({"hold", "12_[3-9]"});
+  ask({"update", "12", "--set-queue", "night"});
+  ask({"cancel", "12_[0-2]"});
+  ask({"release", "12_[8-9]"});
+  constexpr int kJobs = 21;
+  const std::string before = KnownOfJobs(cluster, kJobs);
+  EXPECT_THAT(before, HasSubstr("night"));
+  EXPECT_THAT(before, HasSubstr("CANCELLED"));
+  const Words policy = cluster.options().policy;
+  const auto restart = [&](const Words& options) {
+    cluster.KillController();
+    cluster.options().policy = policy;
+    cluster.options().policy.insert(cluster.options().policy.end(), options.begin(), options.end());
+    cluster.StartController();
+    return KnownOfJobs(cluster, kJobs);
+  };
+  EXPECT_EQ(restart({}), before);
+  EXPECT_EQ(restart({"--snapshot-entries", "0"}), before) << "from the journal alone";
+  EXPECT_EQ(restart({"--snapshot-entries", "1"}), before);
+  ask({"hold", "12_8"});  // takes a snapshot
+  const std::string after = KnownOfJobs(cluster, kJobs);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(restart({"--snapshot-entries", "1"}), after) << "from a snapshot of its own";
+  EXPECT_EQ(restart({"--snapshot-entries", "0"}), after);
+
+  ask({"undrain", cluster.node_name(0), cluster.node_name(1)});
+  ask({"release", "2", "11", "12"});
+  fs::create_directory(cluster.Path("checkpoints"));
+  std::ofstream(cluster.Path("checkpoints/go")) << '\n';
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  for (const int job : {2, 3, 11, 15, 21}) {
+    EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED)) << job;
+  }
+}
+
 TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
   LiveCluster cluster({.policy = {"--policy", "las:quantum=0"}});
   TakeState(cluster, "0.1.0-las");
