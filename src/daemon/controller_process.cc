@@ -17,12 +17,14 @@
 #include "daemon/notices/outbox.h"
 #include "daemon/periodic.h"
 #include "daemon/reloads.h"
+#include "daemon/restored_numbers.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
 #include "live/job_request.h"
 #include "model/gpu_types.h"
+#include "model/job_numbers.h"
 #include "profile/measured_file.h"
 #include "rpc/address.h"
 #include "rpc/route.h"
@@ -210,13 +212,15 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
 };
 
 live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts,
-                              double unix_zero, std::uint64_t epoch) {
+                              const model::JobNumbers& numbers, double unix_zero,
+                              std::uint64_t epoch) {
   const scenario::Assembly& assembly = parts.assembly;
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
   engine::EngineSetup engine = assembly.Setup(parts.cluster);
   engine.measured = parts.measured;
+  engine.numbers = &numbers;
   return {.engine = std::move(engine),
           .live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
@@ -226,6 +230,7 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
+                   .numbers = &numbers,
                    .policy_traits = assembly.traits(),
                    .promises = catalog::IsLeftToPolicy(ComponentKind::kAdmission,
                                                        assembly.preset.admission.name),
@@ -476,7 +481,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
   Presence presence(store, options.lease);
-  live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
+  ASSIGN_OR_RETURN(model::JobNumbers numbers, KeptNumbers(store));
+  live::ControllerSetup with = SetupOf(options, *parts, numbers, unix_zero, store.epoch());
   with.absent_since = presence.Last(unix_zero, options.time_scale);
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
@@ -494,6 +500,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
+  RETURN_IF_ERROR(RenumberCopy(options.state, LiveClock::UnixNow(),
+                               controller.value()->world().jobs(), store, numbers, options.log));
   for (const std::unique_ptr<Outbox>& outbox : outboxes) {
     outbox->Begin();
   }

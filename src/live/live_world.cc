@@ -362,7 +362,7 @@ void LiveWorld::StartAttempts() {
       if (part.state == PartState::kQueued) {
         orders_.Start(job, attempt, i);
         part.state = PartState::kSent;
-        state_.gates.Enter(part.node, {NumberOf(job), attempt.number}, part.gpus);
+        state_.gates.Enter(part.node, {state_.numbers.Of(job), attempt.number}, part.gpus);
       }
     }
     state_.gates.Unqueue(job);
@@ -513,7 +513,7 @@ Status LiveWorld::Restore(const model::Batch& batch) {
         (submit && Index(event.job) != state_.jobs.size()) ||
         (!submit && SpeaksOfJob(event.kind) && !state_.jobs.has(event.job)) ||
         (!event.others.empty() && !state_.jobs.has(event.others.back()))) {
-      return BadInput("the journal speaks of job " + std::to_string(NumberOf(event.job)) +
+      return BadInput("the journal speaks of job " + std::to_string(state_.numbers.Of(event.job)) +
                       " and node " + std::to_string(Index(event.node)) +
                       ", which are not there; expected the cluster and journal of this controller");
     }
