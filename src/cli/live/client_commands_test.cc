@@ -63,7 +63,9 @@ Outcome Invoke(std::vector<std::string> words, const std::vector<std::string>& r
   CLI::App app;
   app.require_subcommand(1);
   Command chosen{.rest = rest};
-  AddClientCommands(app, chosen);
+  for (const CommandMaker& maker : ClientCommands()) {
+    maker.add(app, chosen);
+  }
   std::reverse(words.begin(), words.end());
   testing::internal::CaptureStdout();
   Status status;
