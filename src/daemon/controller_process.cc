@@ -266,14 +266,17 @@ void LogRestart(const ControllerOptions& options, live::Controller& controller, 
 }
 
 // One for each destination that the operator names.
-Result<std::vector<std::unique_ptr<Outbox>>> OpenOutboxes(const ControllerOptions& options) {
-  std::vector<std::unique_ptr<Outbox>> all;
+using Outboxes = std::vector<std::unique_ptr<Outbox>>;
+Result<Outboxes> OpenOutboxes(const ControllerOptions& options, store::NoticeTable& table,
+                              Mailbox& mailbox) {
+  Outboxes all;
   const auto add = [&](const std::string& name, Outbox::Deliver deliver) -> Status {
     ASSIGN_OR_RETURN(std::unique_ptr<Outbox> opened,
-                     Outbox::Open({.file = options.state + "/notices/" + name,
-                                   .name = "--notify-" + name,
-                                   .log = options.log},
-                                  std::move(deliver)));
+                     Outbox::Open({.name = "--notify-" + name,
+                                   .former_file = options.state + "/notices/" + name,
+                                   .log = options.log,
+                                   .arrived = [&mailbox] { mailbox.Put([] {}); }},
+                                  table, std::move(deliver)));
     all.push_back(std::move(opened));
     return {};
   };
@@ -417,13 +420,17 @@ class Presence {
 };
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
-Status Serve(const ControllerOptions& options, live::Controller& controller, const LiveClock& clock,
-             Presence& presence, Mailbox& mailbox) {
+Status Serve(const ControllerOptions& options, live::Controller& controller,
+             const Outboxes& outboxes, const LiveClock& clock, Presence& presence,
+             Mailbox& mailbox) {
   std::string snapshot_error;
   std::string journal_error;
   while (!mailbox.closed()) {
     presence.Note();
     RETURN_IF_ERROR(controller.Step(clock.Now()));
+    for (const std::unique_ptr<Outbox>& outbox : outboxes) {
+      outbox->Save();
+    }
     if (controller.snapshot_error() != snapshot_error) {
       snapshot_error = controller.snapshot_error();
       Log(options, snapshot_error.empty() ? "snapshots are taken again"
@@ -487,7 +494,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
-  ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Outbox>> outboxes, OpenOutboxes(options));
+  ASSIGN_OR_RETURN(const Outboxes outboxes, OpenOutboxes(options, *store.notices(), mailbox));
   with.live.takes_notices = !outboxes.empty();
   with.live.log = ChangesOf(options);
   with.live.notice = [&outboxes](const live::Notice& notice) {
@@ -522,7 +529,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Status status;
   {
     const Reloading reloading(options, *authority, *server);
-    status = Serve(options, *controller.value(), clock, presence, mailbox);
+    status = Serve(options, *controller.value(), outboxes, clock, presence, mailbox);
   }
   transport.Serve(nullptr);
   return status;

@@ -178,6 +178,54 @@ TEST(StatesTest, ThatOf020TakesCallsOnManyJobs) {
   }
 }
 
+// What calls on many jobs have made of them.
+void ExpectKeepsCalls(const Words& options) {
+  LiveCluster cluster({.lease = kShortLease, .grace = 1});
+  TakeState(cluster, "0.3.0-calls");
+  const std::string said = cluster.Path("said");
+  std::ofstream(cluster.Path("hook"))
+      << "#!/bin/sh\necho \"$TRAINYARD_EVENT $TRAINYARD_JOB.\" >>" << said << '\n';
+  fs::permissions(cluster.Path("hook"), fs::perms(0755));
+  Words& policy = cluster.options().policy;
+  policy.insert(policy.end(), {"--notify-program", cluster.Path("hook")});
+  policy.insert(policy.end(), options.begin(), options.end());
+  cluster.StartController();
+  EXPECT_EQ(cluster.StateOf(1), v1::COMPLETED);
+  EXPECT_TRUE(cluster.NodeStatus(1).drained());
+  EXPECT_THAT(cluster.NodeStatus(1).changed_by(), HasSubstr("a new fan"));
+  for (int job = 3; job <= 12; ++job) {
+    const v1::JobStatus task =
+        cluster.AskFor<v1::JobsReply>({"status", std::to_string(job), "--history"}).jobs(0);
+    EXPECT_EQ(task.array_job(), 3U);
+    EXPECT_EQ(task.state(), job >= 5 && job <= 7 ? v1::CANCELLED : v1::WAITING) << job;
+    EXPECT_EQ(task.held(), job >= 8) << job;
+    EXPECT_EQ(task.request().launch().priority(), 5) << job;
+    const std::string history = task.ShortDebugString();
+    EXPECT_THAT(history, HasSubstr("what: \"held\""));
+    EXPECT_THAT(history, HasSubstr("what: \"updated priority\""));
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const std::string lines = ReadAll(said);
+    return lines.find("end 5.") != std::string::npos && lines.find("end 6.") != std::string::npos &&
+           lines.find("end 7.") != std::string::npos;
+  }));
+  EXPECT_EQ(cluster.Ask({"release", "3"}).status, 0);
+  EXPECT_EQ(cluster.Ask({"undrain", cluster.node_name(1)}).status, 0);
+  fs::create_directory(cluster.Path("checkpoints"));
+  std::ofstream(cluster.Path("checkpoints/go")) << '\n';
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  for (const int job : {2, 3, 4, 8, 12}) {
+    EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED)) << job;
+  }
+}
+
+TEST(StatesTest, ThatOf030KeepsCallsOnManyJobs) { ExpectKeepsCalls({}); }
+
+TEST(StatesTest, ThatOf030KeepsCallsOnManyJobsByItsJournal) {
+  ExpectKeepsCalls({"--snapshot-entries", "0"});
+}
+
 TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
   LiveCluster cluster({.policy = {"--policy", "las:quantum=0"}});
   TakeState(cluster, "0.1.0-las");
