@@ -2,8 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench.sh [RUNS]: speed and memory against the targets; fails where one is missed. Those against
 # the published programs need their inputs (docs/reference.md).
+# bench.sh --against PROGRAM... [OPTION...]: beside other builds of the program (bench/against.py).
 set -eu
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = --against ]; then
+  shift
+  scripts/build.sh release trainyard
+  exec bench/against.py "$@" build/release/trainyard
+fi
 scripts/build.sh release trainyard whole_runs decisions live_starts trainyard-golden
 status=0
 build/release/bench/whole_runs build/release/trainyard build/bench "${1:-3}" || status=$?

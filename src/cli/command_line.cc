@@ -87,6 +87,16 @@ Words FromCommandOn(Words words) {
   return words;
 }
 
+// The one that will be run; empty: perhaps none, or others are looked at, too, as a file's tables
+// may be of any command.
+std::string_view CommandNeeded(Words words) {
+  const bool from_file = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("--config");
+  });
+  words = FromCommandOn(words);
+  return from_file || words.empty() ? std::string_view() : std::string_view(words.front());
+}
+
 // ----------------------------------------------------------------------------------------- options
 
 // The command, or command of a command, whose options are being given.
@@ -225,7 +235,9 @@ CommandLine::CommandLine(std::vector<std::string> words)
       ->take_all();
   app_.set_config("--config", "", "TOML file with options: a table for each command");
   app_.config_formatter(std::make_shared<ConfigFile>(app_));
-  AddAllCommands(app_, chosen_);
+  if (words_ != std::vector<std::string>{"--version"}) {
+    AddCommand(app_, chosen_, CommandNeeded(words_));
+  }
   chosen_.read_again = [words = words_]() -> Result<std::shared_ptr<const Command>> {
     const auto again = std::make_shared<CommandLine>(words);
     if (const Outcome outcome = again->Parse(); !outcome.runs) {

@@ -9,7 +9,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,8 +40,17 @@ struct Command {
   std::function<Result<std::shared_ptr<const Command>>()> read_again{};
 };
 
+// Adds one command to the program, or several.
+struct CommandMaker {
+  std::string_view names;  // separated by blanks
+  void (*add)(CLI::App& app, Command& chosen);
+};
+
 // All that follow, and an example for each.
 void AddAllCommands(CLI::App& app, Command& chosen);
+// Those made with the one of that name, which is all that a run of it needs: to make all of them
+// takes a third of the time of a start. All, where the name is none or of a command about commands.
+void AddCommand(CLI::App& app, Command& chosen, std::string_view name);
 void AddSimulate(CLI::App& app, Command& chosen);
 void AddCompare(CLI::App& app, Command& chosen);
 void AddReport(CLI::App& app, Command& chosen);
@@ -59,11 +70,11 @@ void AddReplayLive(CLI::App& app, Command& chosen);
 void AddLive(CLI::App& app, Command& chosen);
 // policies, placements, admissions, presets
 void AddCatalogs(CLI::App& app, Command& chosen);
-// help, completion, manual
+// About all commands.
+inline constexpr std::string_view kWordsAboutAll = "help completion manual";
 void AddHelpCommands(CLI::App& app, Command& chosen);
-// submit, run, wait, status, logs, attach, signal, cancel, hold, release, requeue, update, resize,
-// nodes, drain, undrain
-void AddClientCommands(CLI::App& app, Command& chosen);
+// What calls the controller of a live cluster: submit, status and so on.
+[[nodiscard]] std::span<const CommandMaker> ClientCommands();
 
 // trace convert, generate, generate-profiles and generate-failures
 void AddConvert(CLI::App& trace, Command& chosen);

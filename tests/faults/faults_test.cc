@@ -2,6 +2,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+
 #include "faults/simulation.h"
 #include "support/sanitized.h"
 
@@ -10,12 +16,20 @@ namespace {
 
 constexpr std::uint64_t kSeedsOfAShard = Rounds(40);
 
+// Of a run without a bug of ours; what several tests ask of it is run once.
+const FaultResult& Of(std::uint64_t seed) {
+  static std::map<std::uint64_t, FaultResult> results;
+  const auto found = results.find(seed);
+  return found != results.end() ? found->second
+                                : results.emplace(seed, RunFaults({.seed = seed})).first->second;
+}
+
 class Faults : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Faults, BreakNoPromise) {
   int resumed = 0;
   for (std::uint64_t seed = GetParam(); seed < GetParam() + kSeedsOfAShard; ++seed) {
-    const FaultResult result = RunFaults({.seed = seed});
+    const FaultResult& result = Of(seed);
     ASSERT_EQ(result.violation, "")
         << "again: trainyard-faults --verbose --seeds 1 --seed " << seed;
     ASSERT_EQ(result.completed + result.cancelled + result.over_limit + result.impossible, 50);
@@ -27,18 +41,18 @@ TEST_P(Faults, BreakNoPromise) {
 INSTANTIATE_TEST_SUITE_P(Seeds, Faults,
                          testing::Range<std::uint64_t>(1, 8 * kSeedsOfAShard + 1, kSeedsOfAShard));
 
-TEST(FaultSimulation, TheSameSeedGivesTheSameJournal) {
+TEST(FaultCoverage, TheSameSeedGivesTheSameJournal) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    EXPECT_EQ(RunFaults({.seed = seed}).digest, RunFaults({.seed = seed}).digest);
+    EXPECT_EQ(RunFaults({.seed = seed}).digest, Of(seed).digest);
   }
-  EXPECT_NE(RunFaults({.seed = 1}).digest, RunFaults({.seed = 2}).digest);
+  EXPECT_NE(Of(1).digest, Of(2).digest);
 }
 
-TEST(FaultSimulation, StagesAreTakenByTurnsAndSharesChange) {
+TEST(FaultCoverage, StagesAreTakenByTurnsAndSharesChange) {
   int turns = 0;
   int loaders = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    const FaultResult result = RunFaults({.seed = seed});
+    const FaultResult& result = Of(seed);
     turns += result.turns;
     loaders += result.loaders_checked;
   }
@@ -46,10 +60,10 @@ TEST(FaultSimulation, StagesAreTakenByTurnsAndSharesChange) {
   EXPECT_GT(loaders, 100);
 }
 
-TEST(FaultSimulation, DataSetsAreFetchedBrokenOffGoneOnWithAndRemoved) {
+TEST(FaultCoverage, DataSetsAreFetchedBrokenOffGoneOnWithAndRemoved) {
   FaultResult all;
   for (std::uint64_t seed = 1; seed <= 45; ++seed) {
-    const FaultResult result = RunFaults({.seed = seed});
+    const FaultResult& result = Of(seed);
     all.fetches += result.fetches;
     all.failed_fetches += result.failed_fetches;
     all.broken_fetches += result.broken_fetches;
@@ -68,10 +82,10 @@ TEST(FaultSimulation, DataSetsAreFetchedBrokenOffGoneOnWithAndRemoved) {
 }
 
 // Which share of what there is the generator comes to: fewer would check less than it says.
-TEST(FaultSimulation, ComesToMostStatesAndOrdersOfMessages) {
+TEST(FaultCoverage, ComesToMostStatesAndOrdersOfMessages) {
   FaultResult all;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const FaultResult result = RunFaults({.seed = seed});
+    const FaultResult& result = Of(seed);
     all.coverage.Merge(result.coverage);
     all.victims += result.victims;
     all.charges += result.charges;
@@ -92,10 +106,10 @@ TEST(FaultSimulation, ComesToMostStatesAndOrdersOfMessages) {
 
 // Faults between the steps by which the workers of a gang come together, and gangs that fail as one
 // of their nodes has.
-TEST(FaultSimulation, LaunchersMeetAndFailTogether) {
+TEST(FaultCoverage, LaunchersMeetAndFailTogether) {
   FaultResult all;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const FaultResult result = RunFaults({.seed = seed});
+    const FaultResult& result = Of(seed);
     all.failed_for_others += result.failed_for_others;
     all.coverage.Merge(result.coverage);
   }
@@ -105,10 +119,10 @@ TEST(FaultSimulation, LaunchersMeetAndFailTogether) {
   EXPECT_GT(all.failed_for_others, 20);
 }
 
-TEST(FaultSimulation, JobsHaveTermsThatClientsChange) {
+TEST(FaultCoverage, JobsHaveTermsThatClientsChange) {
   FaultResult all;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    const FaultResult result = RunFaults({.seed = seed});
+    const FaultResult& result = Of(seed);
     all.over_limit += result.over_limit;
     all.impossible += result.impossible;
     all.starts_after_others += result.starts_after_others;
@@ -120,132 +134,131 @@ TEST(FaultSimulation, JobsHaveTermsThatClientsChange) {
   EXPECT_GT(all.answers_compared, 5000);
 }
 
-TEST(FaultSimulation, JobsAreMeasured) {
+TEST(FaultCoverage, JobsAreMeasured) {
   int measurements = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    measurements += RunFaults({.seed = seed}).measurements;
+    measurements += Of(seed).measurements;
   }
   EXPECT_GT(measurements, 1000);
 }
 
-// How many of 80 seeds see the bug and say so; counts no further than 11.
-int Seen(PlantedBug bug, const std::string& words) {
+// Whether more than so many of 80 seeds see the bug and say so.
+testing::AssertionResult Seen(PlantedBug bug, std::initializer_list<std::string_view> words,
+                              int more_than) {
   int seen = 0;
-  for (std::uint64_t seed = 1; seed <= 80 && seen <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 80 && seen <= more_than; ++seed) {
     const std::string violation = RunFaults({.seed = seed, .bug = bug}).violation;
-    seen += violation.find(words) != std::string::npos ? 1 : 0;
+    for (const std::string_view each : words) {
+      seen += violation.find(each) != std::string::npos ? 1 : 0;
+    }
   }
-  return seen;
+  return seen > more_than ? testing::AssertionSuccess()
+                          : testing::AssertionFailure() << "seen by " << seen << " of 80 seeds";
 }
 
 TEST(FaultSimulation, SeesAnAcknowledgementBeforeTheDiskHasIt) {
-  EXPECT_GT(Seen(PlantedBug::kAckBeforeSync, "is lost"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kAckBeforeSync, {"is lost"}, 10));
 }
 
 TEST(FaultSimulation, SeesASnapshotThatIsNotOfItsEntry) {
-  EXPECT_GT(Seen(PlantedBug::kOldSnapshot, "snapshot"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kOldSnapshot, {"snapshot"}, 10));
 }
 
 TEST(FaultSimulation, SeesThatNobodyIsFenced) {
-  EXPECT_GT(Seen(PlantedBug::kNoFencing, "runs twice"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kNoFencing, {"runs twice"}, 10));
 }
 
 TEST(FaultSimulation, SeesAJobThatFailsForANodesFault) {
-  EXPECT_GT(Seen(PlantedBug::kBlamesJobs, "fails for a node's fault"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kBlamesJobs, {"fails for a node's fault"}, 10));
 }
 
 TEST(FaultSimulation, SeesStagesThatAreNotTakenByTurns) {
-  EXPECT_GT(Seen(PlantedBug::kNoTurns, "at a time"), 1);
+  EXPECT_TRUE(Seen(PlantedBug::kNoTurns, {"at a time"}, 1));
 }
 
 TEST(FaultSimulation, SeesSharesOfWhichWorkersHaveNotHeard) {
-  EXPECT_GT(Seen(PlantedBug::kLostShares, "loader workers and has"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kLostShares, {"loader workers and has"}, 3));
 }
 
 TEST(FaultSimulation, SeesAControllerThatHasMeasuredSomethingElse) {
-  EXPECT_GT(Seen(PlantedBug::kOtherMeasured, "state") +
-                Seen(PlantedBug::kOtherMeasured, "does not start again"),
-            10);
+  EXPECT_TRUE(Seen(PlantedBug::kOtherMeasured, {"state", "does not start again"}, 10));
 }
 
 TEST(FaultSimulation, SeesACopyThatIsRemovedUnderAJob) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsUse, "under job"), 1);
+  EXPECT_TRUE(Seen(PlantedBug::kForgetsUse, {"under job"}, 1));
 }
 
 TEST(FaultSimulation, SeesTwoNumbersForOneSubmission) {
-  EXPECT_GT(Seen(PlantedBug::kNewTokens, "has given jobs"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kNewTokens, {"has given jobs"}, 3));
 }
 
 TEST(FaultSimulation, SeesAJobThatIsStranded) {
-  EXPECT_GT(Seen(PlantedBug::kLosesStarts, "is stranded"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kLosesStarts, {"is stranded"}, 10));
 }
 
 TEST(FaultSimulation, SeesANodeThatIsDeclaredDeadTooSoon) {
-  EXPECT_GT(Seen(PlantedBug::kDeadAtOnce, "is declared dead"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kDeadAtOnce, {"is declared dead"}, 10));
 }
 
 TEST(FaultSimulation, SeesAVictimOfNobody) {
-  EXPECT_GT(Seen(PlantedBug::kIdleVictims, "for nobody"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kIdleVictims, {"for nobody"}, 10));
 }
 
 TEST(FaultSimulation, SeesAChargeForWhatIsNotHeld) {
-  EXPECT_GT(Seen(PlantedBug::kMischarges, "is charged"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kMischarges, {"is charged"}, 10));
 }
 
 TEST(FaultSimulation, SeesJobsThatNeverEnd) {
-  EXPECT_GT(Seen(PlantedBug::kStaysAway, "has not ended"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kStaysAway, {"has not ended"}, 10));
 }
 
 TEST(FaultSimulation, SeesAJobThatIsBlamedForTheLossOfItsNode) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsLoss, "fails for a node's fault"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kForgetsLoss, {"fails for a node's fault"}, 3));
 }
 
 TEST(FaultSimulation, SeesDaemonsThatOutliveTheirEnd) {
-  EXPECT_GT(Seen(PlantedBug::kLeavesDaemons, "is held by job") +
-                Seen(PlantedBug::kLeavesDaemons, "runs twice"),
-            3);
+  EXPECT_TRUE(Seen(PlantedBug::kLeavesDaemons, {"is held by job", "runs twice"}, 3));
 }
 
 TEST(FaultSimulation, SeesAJobThatDoesNotWaitForOthers) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsDependencies, "before what its dependency"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kForgetsDependencies, {"before what its dependency"}, 3));
 }
 
 TEST(FaultSimulation, SeesAJobThatIsRejectedThoughItCouldStart) {
-  EXPECT_GT(Seen(PlantedBug::kTurnsDependencies, "can be met"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kTurnsDependencies, {"can be met"}, 3));
 }
 
 TEST(FaultSimulation, SeesAJobThatBeginsTooSoon) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsBegins, "before it may begin"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kForgetsBegins, {"before it may begin"}, 3));
 }
 
 TEST(FaultSimulation, SeesAJobOverItsTimeLimit) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsLimits, "over its time limit"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kForgetsLimits, {"over its time limit"}, 3));
 }
 
 TEST(FaultSimulation, SeesAJobThatIsEndedBeforeItsTimeLimit) {
-  EXPECT_GT(Seen(PlantedBug::kHalvesLimits, "is ended for its time limit"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kHalvesLimits, {"is ended for its time limit"}, 3));
 }
 
 TEST(FaultSimulation, SeesMoreTasksAtOnceThanTheirArrayMayHave) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsArrayLimits, "at work at once"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kForgetsArrayLimits, {"at work at once"}, 3));
 }
 
 TEST(FaultSimulation, SeesATaskThatIsLost) {
-  EXPECT_GT(Seen(PlantedBug::kLosesTasks, "given to two"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kLosesTasks, {"given to two"}, 3));
 }
 
 TEST(FaultSimulation, SeesAHeldJobThatStarts) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsHolds, "while it is held") +
-                Seen(PlantedBug::kForgetsHolds, "an acknowledged hold is lost"),
-            3);
+  EXPECT_TRUE(
+      Seen(PlantedBug::kForgetsHolds, {"while it is held", "an acknowledged hold is lost"}, 3));
 }
 
 TEST(FaultSimulation, SeesAnUpdateThatIsLost) {
-  EXPECT_GT(Seen(PlantedBug::kForgetsUpdates, "an acknowledged update"), 3);
+  EXPECT_TRUE(Seen(PlantedBug::kForgetsUpdates, {"an acknowledged update"}, 3));
 }
 
 TEST(FaultSimulation, SeesGpusThatAreGrantedTwice) {
-  EXPECT_GT(Seen(PlantedBug::kDoubleGrant, "is held by job"), 10);
+  EXPECT_TRUE(Seen(PlantedBug::kDoubleGrant, {"is held by job"}, 10));
 }
 
 }  // namespace

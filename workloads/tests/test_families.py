@@ -16,8 +16,9 @@ import pytest
 from PIL import Image
 
 WORKLOADS = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(WORKLOADS.parent / "scripts"))
+sys.path[:0] = [str(WORKLOADS.parent / "scripts"), str(Path(__file__).parent)]
 
+import warm  # noqa: E402
 from train_test.trail import Trail  # noqa: E402
 
 FAMILIES = {
@@ -54,8 +55,7 @@ def environment_of(folder: Path, rank: int = 0, world_size: int = 1, attempt: in
 
 
 def train(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command_of(list(arguments)), env=environment_of(folder), text=True,
-                          cwd=folder, capture_output=True, timeout=240)
+    return warm.run(command_of(list(arguments))[2:], environment_of(folder), folder, timeout=240)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

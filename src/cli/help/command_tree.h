@@ -15,6 +15,7 @@ struct OptionText {
   std::vector<std::string> names;  // "-f", "--follow"; none: what follows the command
   std::string value;               // "TIME"; none: a flag
   std::string help;
+  bool operator==(const OptionText&) const = default;
 };
 
 struct CommandText {
@@ -23,6 +24,7 @@ struct CommandText {
   std::string footer;
   std::vector<OptionText> options;
   std::vector<CommandText> commands;
+  bool operator==(const CommandText&) const = default;
 };
 
 // All that users may see, in their order.

@@ -42,6 +42,28 @@ void ExpectExamples(const CommandText& command) {
 
 TEST_F(HelpTest, EachCommandHasAnExample) { ExpectExamples(TreeOf(app_)); }
 
+TEST_F(HelpTest, ACommandIsTheSameWithoutTheOthers) {
+  for (const CommandText& command : TreeOf(app_).commands) {
+    const std::string name = command.path.substr(command.path.find(' ') + 1);
+    CLI::App app("a scheduler", "trainyard");
+    Command chosen;
+    AddCommand(app, chosen, name);
+    const std::vector<CommandText> made = TreeOf(app).commands;
+    EXPECT_THAT(made, testing::Contains(command));
+    EXPECT_TRUE(made.size() < 8 || kWordsAboutAll.find(name) != std::string_view::npos)
+        << name << " is missing among the names of all_commands.cc";
+  }
+}
+
+TEST_F(HelpTest, AllCommandsAreThereWhereNoneIsNamed) {
+  for (const std::string_view name : {"", "--help", "simulat", "help"}) {
+    CLI::App app("a scheduler", "trainyard");
+    Command chosen;
+    AddCommand(app, chosen, name);
+    EXPECT_EQ(TreeOf(app).commands, TreeOf(app_).commands) << name;
+  }
+}
+
 // The words that bash would offer for the line so far.
 std::set<std::string> Offered(const std::string& script, const std::string& words) {
   const ScratchFolder folder;

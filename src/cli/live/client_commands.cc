@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -604,6 +605,11 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
   command->callback([options, &chosen] { chosen.run = [options] { return Drain(*options); }; });
 }
 
+void AddDrains(CLI::App& app, Command& chosen) {
+  AddDrain(app, chosen, true);
+  AddDrain(app, chosen, false);
+}
+
 }  // namespace
 
 std::string TableText(const std::vector<std::vector<std::string>>& rows) {
@@ -625,24 +631,17 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-void AddClientCommands(CLI::App& app, Command& chosen) {
-  AddSubmit(app, chosen);
-  AddStatus(app, chosen);
-  AddLogs(app, chosen);
-  AddRun(app, chosen);
-  AddWait(app, chosen);
-  AddAttach(app, chosen);
-  AddSignal(app, chosen);
-  AddCancel(app, chosen);
-  AddHold(app, chosen);
-  AddRequeue(app, chosen);
-  AddUpdate(app, chosen);
-  AddResize(app, chosen);
-  AddNodes(app, chosen);
-  AddDrain(app, chosen, true);
-  AddDrain(app, chosen, false);
-  AddProfiles(app, chosen);
-  AddIdentity(app, chosen);
+std::span<const CommandMaker> ClientCommands() {
+  static constexpr std::array kMakers{
+      CommandMaker{"submit", AddSubmit},     CommandMaker{"status", AddStatus},
+      CommandMaker{"logs", AddLogs},         CommandMaker{"run", AddRun},
+      CommandMaker{"wait", AddWait},         CommandMaker{"attach", AddAttach},
+      CommandMaker{"signal", AddSignal},     CommandMaker{"cancel", AddCancel},
+      CommandMaker{"hold release", AddHold}, CommandMaker{"requeue", AddRequeue},
+      CommandMaker{"update", AddUpdate},     CommandMaker{"resize", AddResize},
+      CommandMaker{"nodes", AddNodes},       CommandMaker{"drain undrain", AddDrains},
+      CommandMaker{"profiles", AddProfiles}, CommandMaker{"login user node certs", AddIdentity}};
+  return kMakers;
 }
 
 }  // namespace trainyard::cli

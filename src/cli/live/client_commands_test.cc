@@ -63,7 +63,9 @@ Outcome Invoke(std::vector<std::string> words, const std::vector<std::string>& r
   CLI::App app;
   app.require_subcommand(1);
   Command chosen{.rest = rest};
-  AddClientCommands(app, chosen);
+  for (const CommandMaker& maker : ClientCommands()) {
+    maker.add(app, chosen);
+  }
   std::reverse(words.begin(), words.end());
   testing::internal::CaptureStdout();
   Status status;
@@ -175,6 +177,10 @@ TEST(SubmitTest, WaitsForTheVerdict) {
   ASSERT_FALSE(declined.status.ok());
   EXPECT_EQ(declined.status.error().message, "job 12 declined: too late");
   EXPECT_EQ(declined.status.error().code, ErrorCode::kFailed);
+  // What the answer says already needs no waiting.
+  const Outcome at_once = Invoke({"submit", "--controller", no.address(), "--gpus", "2"}, {"x"});
+  ASSERT_FALSE(at_once.status.ok());
+  EXPECT_EQ(at_once.status.error().message, "job 12 declined: too late");
 }
 
 TEST(SubmitTest, OnlyAPromiseOfThePolicyIsOne) {
