@@ -18,7 +18,8 @@ const byDeadline = ["edf", "chronus"];
 const elastic = ["elastic-edf", "elasticflow", "optimus"];
 const sharing = ["antman", "muri-s", "muri-l"];
 const everything = execFileSync(program, ["policies"], { encoding: "utf8" })
-  .split("\n").map((line) => line.match(/^[a-z0-9-]+/)?.[0]).filter(Boolean);
+  .split("\n").map((line) => line.match(/^[a-z0-9-]+/)?.[0])
+  .filter((name) => name && !name.endsWith("-published"));  // as presets use them
 
 // Paths that begin with "ref/" lie in the reference folder.
 const families = [

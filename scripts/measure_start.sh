@@ -21,10 +21,17 @@ clean() {
 trap clean EXIT
 mkdir -p out/measure-start
 server=$(sed -n 's/^\(URIs:\|deb\) *\(http[^ ]*\).*/\2/p' /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list \
-  2>/dev/null | head -n 1)
+  2>/dev/null | head -n 1 || true)
+if [ -z "$server" ]; then
+  echo "measure-start: apt's sources name no Debian server (/etc/apt/sources.list, sources.list.d/debian.sources)" >&2
+  exit 1
+fi
 echo "measure-start: making a bare Debian 12"
 debootstrap --variant=minbase --include=ca-certificates,git bookworm "$work/bare" "$server" \
-  >out/measure-start/debootstrap.log 2>&1
+  >out/measure-start/debootstrap.log 2>&1 || {
+  tail -n 5 out/measure-start/debootstrap.log >&2
+  exit 1
+}
 # The way to the package servers is this machine's.
 cp /etc/resolv.conf /etc/hosts "$work/bare/etc/"
 cp /etc/ssl/certs/ca-certificates.crt "$work/bare/etc/ssl/certs/"

@@ -17,12 +17,14 @@
 #include "daemon/notices/outbox.h"
 #include "daemon/periodic.h"
 #include "daemon/reloads.h"
+#include "daemon/restored_numbers.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
 #include "live/job_request.h"
 #include "model/gpu_types.h"
+#include "model/job_numbers.h"
 #include "profile/measured_file.h"
 #include "rpc/address.h"
 #include "rpc/route.h"
@@ -210,13 +212,15 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
 };
 
 live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts,
-                              double unix_zero, std::uint64_t epoch) {
+                              const model::JobNumbers& numbers, double unix_zero,
+                              std::uint64_t epoch) {
   const scenario::Assembly& assembly = parts.assembly;
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
   engine::EngineSetup engine = assembly.Setup(parts.cluster);
   engine.measured = parts.measured;
+  engine.numbers = &numbers;
   return {.engine = std::move(engine),
           .live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
@@ -226,6 +230,7 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
+                   .numbers = &numbers,
                    .policy_traits = assembly.traits(),
                    .promises = catalog::IsLeftToPolicy(ComponentKind::kAdmission,
                                                        assembly.preset.admission.name),
@@ -261,14 +266,17 @@ void LogRestart(const ControllerOptions& options, live::Controller& controller, 
 }
 
 // One for each destination that the operator names.
-Result<std::vector<std::unique_ptr<Outbox>>> OpenOutboxes(const ControllerOptions& options) {
-  std::vector<std::unique_ptr<Outbox>> all;
+using Outboxes = std::vector<std::unique_ptr<Outbox>>;
+Result<Outboxes> OpenOutboxes(const ControllerOptions& options, store::NoticeTable& table,
+                              Mailbox& mailbox) {
+  Outboxes all;
   const auto add = [&](const std::string& name, Outbox::Deliver deliver) -> Status {
     ASSIGN_OR_RETURN(std::unique_ptr<Outbox> opened,
-                     Outbox::Open({.file = options.state + "/notices/" + name,
-                                   .name = "--notify-" + name,
-                                   .log = options.log},
-                                  std::move(deliver)));
+                     Outbox::Open({.name = "--notify-" + name,
+                                   .former_file = options.state + "/notices/" + name,
+                                   .log = options.log,
+                                   .arrived = [&mailbox] { mailbox.Put([] {}); }},
+                                  table, std::move(deliver)));
     all.push_back(std::move(opened));
     return {};
   };
@@ -412,13 +420,17 @@ class Presence {
 };
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
-Status Serve(const ControllerOptions& options, live::Controller& controller, const LiveClock& clock,
-             Presence& presence, Mailbox& mailbox) {
+Status Serve(const ControllerOptions& options, live::Controller& controller,
+             const Outboxes& outboxes, const LiveClock& clock, Presence& presence,
+             Mailbox& mailbox) {
   std::string snapshot_error;
   std::string journal_error;
   while (!mailbox.closed()) {
     presence.Note();
     RETURN_IF_ERROR(controller.Step(clock.Now()));
+    for (const std::unique_ptr<Outbox>& outbox : outboxes) {
+      outbox->Save();
+    }
     if (controller.snapshot_error() != snapshot_error) {
       snapshot_error = controller.snapshot_error();
       Log(options, snapshot_error.empty() ? "snapshots are taken again"
@@ -476,12 +488,13 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Transport transport(mailbox, options.log);
   const auto begun = std::chrono::steady_clock::now();
   Presence presence(store, options.lease);
-  live::ControllerSetup with = SetupOf(options, *parts, unix_zero, store.epoch());
+  ASSIGN_OR_RETURN(model::JobNumbers numbers, KeptNumbers(store));
+  live::ControllerSetup with = SetupOf(options, *parts, numbers, unix_zero, store.epoch());
   with.absent_since = presence.Last(unix_zero, options.time_scale);
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
-  ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Outbox>> outboxes, OpenOutboxes(options));
+  ASSIGN_OR_RETURN(const Outboxes outboxes, OpenOutboxes(options, *store.notices(), mailbox));
   with.live.takes_notices = !outboxes.empty();
   with.live.log = ChangesOf(options);
   with.live.notice = [&outboxes](const live::Notice& notice) {
@@ -494,6 +507,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
+  RETURN_IF_ERROR(RenumberCopy(options.state, LiveClock::UnixNow(),
+                               controller.value()->world().jobs(), store, numbers, options.log));
   for (const std::unique_ptr<Outbox>& outbox : outboxes) {
     outbox->Begin();
   }
@@ -514,7 +529,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Status status;
   {
     const Reloading reloading(options, *authority, *server);
-    status = Serve(options, *controller.value(), clock, presence, mailbox);
+    status = Serve(options, *controller.value(), outboxes, clock, presence, mailbox);
   }
   transport.Serve(nullptr);
   return status;

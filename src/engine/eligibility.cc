@@ -63,11 +63,11 @@ void Eligibility::Submit(JobId job) {
 // The jobs of that number that have been submitted.
 std::optional<Eligibility::Jobs> Eligibility::Named(const std::string& number) const {
   const std::optional<model::JobNumber> named = model::ParseJobNumber(number);
-  if (!named || named->job > jobs_.size() ||
-      jobs_[JobAt(named->job - 1)].phase.get() == model::JobPhase::kUnknown) {
+  const std::optional<JobId> known = named ? numbers_.Find(named->job, jobs_.size()) : std::nullopt;
+  if (!known || jobs_[*known].phase.get() == model::JobPhase::kUnknown) {
     return std::nullopt;
   }
-  const JobId job = JobAt(named->job - 1);
+  const JobId job = *known;
   const auto array = arrays_.find(job);
   if (!named->task) {
     return Jobs(job, array == arrays_.end() ? 1 : static_cast<std::uint32_t>(array->second.size()));
@@ -274,8 +274,8 @@ Eligibility::Verdict Eligibility::Judge(const Unit& unit) const {
 // "12", or "12_3" of a task.
 std::string Eligibility::NumberText(JobId job) const {
   const std::optional<std::pair<JobId, std::int64_t>> task = TaskOf(job);
-  return task ? model::TextOf({.job = Index(task->first) + 1, .task = task->second})
-              : model::TextOf({.job = Index(job) + 1});
+  return task ? model::TextOf({.job = numbers_.Of(task->first), .task = task->second})
+              : model::TextOf({.job = numbers_.Of(job)});
 }
 
 std::string Eligibility::WhyNever(JobId first, const Unit& unit) const {

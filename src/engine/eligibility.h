@@ -15,6 +15,7 @@
 
 #include "engine/namesakes.h"
 #include "model/conditions.h"
+#include "model/job_numbers.h"
 #include "model/job_records.h"
 
 namespace trainyard::engine {
@@ -29,8 +30,9 @@ struct Deferral {
 
 class Eligibility {
  public:
-  // `jobs` must outlive it.
-  explicit Eligibility(const model::JobRecords& jobs) : jobs_(jobs) {}
+  // Both must outlive it.
+  Eligibility(const model::JobRecords& jobs, const model::JobNumbers& numbers)
+      : jobs_(jobs), numbers_(numbers) {}
 
   // Whether a job has to be deferred when it is submitted.
   [[nodiscard]] static bool HasTerms(const JobSpec& spec) {
@@ -140,6 +142,7 @@ class Eligibility {
   [[nodiscard]] bool IsDeferred(JobId job) const { return jobs_.deferred().contains(job); }
 
   const model::JobRecords& jobs_;
+  const model::JobNumbers& numbers_;
   std::map<JobId, Unit> units_;  // by the first job; those with jobs to present
   std::map<JobId, std::vector<std::int64_t>> arrays_;  // all there have been: their indices
   std::set<JobId> ready_;                              // units to look at

@@ -51,7 +51,8 @@ Engine::Engine(EngineSetup setup)
       grants_(cluster_, rates_, setup.bundle.traits().may.share, jobs_, ledger_, charges_),
       views_(cluster_, jobs_, ledger_),
       instants_(rules_),
-      eligibility_(jobs_),
+      numbers_(*setup.numbers),
+      eligibility_(jobs_, numbers_),
       types_(cluster_, stated_rates_),  // the same classes of demands for ever
       scheduler_({.cluster = cluster_,
                   .nodes_up = nodes_up_,
@@ -82,7 +83,8 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
                                                    .rates = &stated_rates_,
                                                    .overheads = charges_.overheads(),
                                                    .measured = BookOf(measured_.get()),
-                                                   .corrector = corrector_});
+                                                   .corrector = corrector_,
+                                                   .numbers = &numbers_});
   fork->jobs_ = jobs_;  // their specifications are shared
   StateStream read{state};
   fork->Serialize(read);

@@ -21,6 +21,7 @@
 #include "engine/job_views.h"
 #include "engine/ledger.h"
 #include "model/event.h"
+#include "model/job_numbers.h"
 #include "model/job_records.h"
 #include "model/rules.h"
 #include "profile/measured_model.h"
@@ -79,6 +80,8 @@ struct EngineSetup {
   std::optional<profile::MeasuredBook> measured{};
   profile::Corrector corrector{};  // how it corrects `rates`; empty: as profile::MeasuredModel does
   DecisionObserver* observer = nullptr;  // may be null
+  // By which dependencies name jobs. Must outlive the engine.
+  const model::JobNumbers* numbers = &model::JobNumbers::Counted();
 };
 
 class Engine final {
@@ -230,6 +233,7 @@ class Engine final {
   Grants grants_;
   JobViews views_;
   Instants instants_;
+  const model::JobNumbers& numbers_;
   Eligibility eligibility_;
   scheduler::TypeChoices types_;
   scheduler::Scheduler scheduler_;

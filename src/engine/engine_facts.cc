@@ -204,7 +204,7 @@ void Engine::TakeReported(const model::Event& event) {
 }
 
 // Something else has been measured of a model: what its jobs cost, how fast they are, and their
-// stages.
+// stages, by which the jobs that share GPUs with them are slower or faster, too.
 void Engine::CorrectJobs(const std::string& model) {
   std::vector<JobId> jobs(jobs_.live().begin(), jobs_.live().end());
   jobs.insert(jobs.end(), jobs_.unjudged().begin(), jobs_.unjudged().end());
@@ -218,7 +218,13 @@ void Engine::CorrectJobs(const std::string& model) {
     }
     ledger_.Learn(job);
     charges_.Price(job);
+  }
+  const std::vector<JobId> others = grants_.SharersOf(jobs);
+  jobs.insert(jobs.end(), others.begin(), others.end());
+  for (const JobId id : jobs) {
+    model::JobRecord& job = jobs_[id];
     if (job.grant.gpus > 0) {
+      ledger_.Accrue(job, std::max(now_, job.progress.as_of));
       grants_.Renew(id);
       if (rules_.end.source != model::EndRule::Source::kPlanned) {
         Predict(id, job.progress.as_of, false);

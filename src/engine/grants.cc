@@ -101,15 +101,49 @@ void Grants::SetRate(model::JobRecord& job) const {
   ledger_.Run(job, {.group = group});
 }
 
+// The others that run on one of its GPUs, if it is collocated.
+std::vector<JobId> Grants::CollocatedWith(JobId id) const {
+  const Grant& grant = jobs_[id].grant;
+  if (grant.sharing != Sharing::kCollocated || !grant.running) {
+    return {};
+  }
+  std::vector<JobId> neighbours = book_.Neighbours(id, grant);
+  std::erase_if(neighbours, [this](JobId other) { return !jobs_[other].grant.running; });
+  return neighbours;
+}
+
+std::vector<JobId> Grants::SharersOf(std::vector<JobId> jobs) const {
+  std::vector<JobId> sharers;
+  for (const JobId job : jobs) {
+    const std::vector<JobId>& group = jobs_[job].grant.group;
+    const std::vector<JobId> collocated = CollocatedWith(job);
+    sharers.insert(sharers.end(), group.begin(), group.end());
+    sharers.insert(sharers.end(), collocated.begin(), collocated.end());
+  }
+  std::sort(jobs.begin(), jobs.end());
+  std::sort(sharers.begin(), sharers.end());
+  sharers.erase(std::unique(sharers.begin(), sharers.end()), sharers.end());
+  std::erase_if(sharers,
+                [&jobs](JobId job) { return std::binary_search(jobs.begin(), jobs.end(), job); });
+  return sharers;
+}
+
+void Grants::Renew(JobId id) const {
+  const std::vector<JobId> neighbours = CollocatedWith(id);
+  if (neighbours.empty()) {
+    return SetRate(jobs_[id]);
+  }
+  const std::vector<const JobSpec*> collocated = SpecsOf(neighbours);
+  ledger_.Run(jobs_[id], {.collocated = collocated});
+}
+
 void Grants::SetRatesOfNeighbours(TimePoint now) {
   for (const JobId id : jobs_.running()) {
     model::JobRecord& job = jobs_[id];
     if (job.grant.sharing != Sharing::kCollocated || !job.grant.running) {
       continue;
     }
-    std::vector<JobId> neighbours = book_.Neighbours(id, job.grant);
-    std::erase_if(neighbours, [this](JobId other) { return !jobs_[other].grant.running; });
-    const std::vector<const JobSpec*> collocated = SpecsOf(neighbours);
+    const std::vector<const JobSpec*> collocated = SpecsOf(CollocatedWith(id));
     const CoRunners co_runners{.collocated = collocated};
     if (rates_.RateUnder(*job.spec, job.grant, co_runners) != job.progress.rate) {
       ledger_.Accrue(job, now);

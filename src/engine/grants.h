@@ -42,8 +42,11 @@ class Grants {
   void Take(JobId job, TimePoint now);
   // The job has ended, with GPUs or without.
   void Release(JobId job);
-  // The rate of a job that goes on with its grant, once its model says another one.
-  void Renew(JobId job) const { SetRate(jobs_[job]); }
+  // The rate of a job that goes on with its grant, once its model, or that of a job that shares its
+  // GPUs, says another one.
+  void Renew(JobId job) const;
+  // The others that run on GPUs of these jobs, ascending.
+  [[nodiscard]] std::vector<JobId> SharersOf(std::vector<JobId> jobs) const;
   // The rates of jobs that are collocated, once all grants are given. O(running x GPUs).
   void SetRatesOfNeighbours(TimePoint now);
 
@@ -56,6 +59,7 @@ class Grants {
 
  private:
   void SetRate(model::JobRecord& job) const;
+  [[nodiscard]] std::vector<JobId> CollocatedWith(JobId job) const;
   [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& jobs) const;
 
   const ExecutionModel& rates_;

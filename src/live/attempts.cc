@@ -89,10 +89,11 @@ std::uint32_t Attempts::OfJob::last_started() const {
 }
 
 const LiveAttempt* Attempts::Find(supervisor::AttemptKey key) const {
-  if (key.first == 0 || key.first > jobs_.size()) {
+  const std::optional<JobId> job = numbers_.Find(key.first, jobs_.size());
+  if (!job) {
     return nullptr;
   }
-  const std::vector<LiveAttempt>& list = jobs_[key.first - 1].list;
+  const std::vector<LiveAttempt>& list = jobs_[Index(*job)].list;
   const auto at = std::find_if(list.begin(), list.end(), [&key](const LiveAttempt& attempt) {
     return attempt.number == key.second;
   });

@@ -117,6 +117,9 @@ class Attempts {
     NodeId node{};
   };
 
+  // `numbers`, those of keys, must outlive it.
+  explicit Attempts(const model::JobNumbers& numbers) : numbers_(numbers) {}
+
   // There are so many jobs.
   void Resize(std::size_t jobs) { jobs_.resize(jobs); }
   [[nodiscard]] const OfJob& operator[](JobId job) const { return jobs_[Index(job)]; }
@@ -151,6 +154,7 @@ class Attempts {
   void SerializeJob(JobId job, std::size_t nodes, StateStream& state);
 
  private:
+  const model::JobNumbers& numbers_;
   std::vector<OfJob> jobs_;
   std::set<JobId> present_;
   bool unseen_ = false;

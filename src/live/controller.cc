@@ -15,10 +15,12 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 to 8 are read, too: what had become of jobs was not kept, in 6 and 7 nobody
-// was known by name and nothing had been measured, and in 6 no node had told of its cache; and
-// those of jobs with fewer fields.
-constexpr int kFormat = 9;
+// beside it. Formats 6 to 9 are read, too: of attempts whose supervisors had gone only the number
+// on each node was kept, before 9 what had become of jobs was not, in 6 and 7 nobody was known by
+// name and nothing had been measured, and in 6 no node had told of its cache; and those of jobs
+// with fewer fields.
+constexpr int kFormat = 10;
+constexpr int kFormatWithCounts = 9;
 constexpr int kFormatWithoutHistory = 8;
 constexpr int kFormatWithoutMeasured = 7;
 constexpr int kFormatWithoutTold = 6;
@@ -299,7 +301,7 @@ void Controller::SerializeState(StateStream& state, int format, const std::strin
   state(header, journal_, seen_jobs_);
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
-  world_.Serialize(state);
+  world_.Serialize(state, header.format <= kFormatWithCounts);
   if (header.format <= kFormatWithoutMeasured) {
     world_.SerializeFormer(state);
   }

@@ -86,7 +86,7 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
   for (const JobId job : present) {
     for (LiveAttempt& attempt : state_.attempts.Of(job)) {
       Part* const part = attempt.PartOn(node);
-      if (part != nullptr && !reported.contains({NumberOf(job), attempt.number})) {
+      if (part != nullptr && !reported.contains({state_.numbers.Of(job), attempt.number})) {
         TakeMissing(job, attempt, *part);
       }
     }
@@ -96,7 +96,8 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
     TakeReport(node, report);
     const LiveAttempt* const attempt = state_.attempts.Find(supervisor::KeyOf(report.id()));
     if (attempt != nullptr && !attempt->stopping && attempt->has_terms()) {
-      to_tune_.insert(JobAt(report.id().job() - 1));  // what was said meanwhile is lost
+      to_tune_.insert(*state_.numbers.Find(report.id().job(),
+                                           state_.jobs.size()));  // what was said meanwhile is lost
     }
   }
 }
@@ -131,7 +132,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
     }
     return TakeFetch(*part, report);
   }
-  const JobId id = JobAt(report.id().job() - 1);
+  const JobId id = *state_.numbers.Find(key.first, state_.jobs.size());  // it has an attempt
   LiveJob& job = state_.jobs[id];
   job.iterations_seen = std::max(job.iterations_seen, report.iterations());
   NoteProgress(job, *attempt, *part, report.iterations());
@@ -227,7 +228,7 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
   }
   part.state = PartState::kExited;
   part.finished = report.finished();
-  state_.gates.Leave(part.node, {NumberOf(id), attempt.number});
+  state_.gates.Leave(part.node, {state_.numbers.Of(id), attempt.number});
   if (!report.message().empty() && (!job.ending || job.reason.empty())) {
     job.reason = report.message();  // but of a job that a rule has ended, that is the reason
   }

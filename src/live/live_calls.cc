@@ -225,8 +225,8 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::ClientRequest& from) {
     if (const std::string other = DifferenceFrom(*known, request.job()); !other.empty()) {
       return Refuse(call, kAlreadyExists,
                     "the token '" + request.client_token() + "' is that of job " +
-                        std::to_string(NumberOf(*known)) + ", which is another request (" + other +
-                        "); expected the same one, or another token");
+                        std::to_string(state_.numbers.Of(*known)) + ", which is another request (" +
+                        other + "); expected the same one, or another token");
     }
     return AnswerSubmit(call, *known, request.wait_for_verdict());
   }
@@ -235,7 +235,7 @@ void LiveCalls::TakeSubmit(std::uint64_t call, const v1::ClientRequest& from) {
   job.mutable_launch()->set_client_token(request.client_token());
   SetOwner(from, job);
   if (job.name().empty()) {
-    job.set_name("job-" + std::to_string(NumberOf(id)));
+    job.set_name("job-" + std::to_string(state_.numbers.Of(id)));
   }
   std::variant<JobSpec, v1::CallError> judged = Judged(job);
   if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
@@ -296,7 +296,7 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
     now.set_user(before.user());
   }
   if (now.name().empty()) {
-    now.set_name("job-" + std::to_string(NumberOf(id)));
+    now.set_name("job-" + std::to_string(state_.numbers.Of(id)));
   }
   const double later = Seconds(state_.now - state_.jobs[id].submitted);
   if (now.has_begin_s() && before.has_begin_s() &&
@@ -343,7 +343,7 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
   v1::ClientReply reply;
   switch (kind) {
     case v1::ClientRequest::kSubmit:
-      reply.mutable_submit()->set_job(NumberOf(id));
+      reply.mutable_submit()->set_job(state_.numbers.Of(id));
       *reply.mutable_submit()->mutable_status() = statuses_.BriefStatusOf(id);
       for (std::string& sentence : IgnoredOf(*state_.jobs[id].request, state_, profiles_)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
@@ -360,14 +360,14 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
 
 std::optional<JobId> LiveCalls::Find(std::uint64_t call, const v1::ClientRequest& from,
                                      std::uint64_t number, Touch touch) {
-  if (number == 0 || number > known_jobs_) {
+  const std::optional<JobId> job = state_.numbers.Find(number, known_jobs_);
+  if (!job) {
     Refuse(call, kNotFound, "there is no job " + std::to_string(number));
     return std::nullopt;
   }
-  const JobId job = JobAt(number - 1);
-  if (!MayTouch(from, *state_.jobs[job].request, touch)) {
+  if (!MayTouch(from, *state_.jobs[*job].request, touch)) {
     Refuse(call, kPermissionDenied,
-           base::ReplaceAll(NotYours(from, touch).text, "{}", state_.jobs.TextOf(job)));
+           base::ReplaceAll(NotYours(from, touch).text, "{}", state_.jobs.TextOf(*job)));
     return std::nullopt;
   }
   return job;

@@ -22,8 +22,8 @@ bool LiveJob::counts_work() const {
 
 std::string LiveJobs::TextOf(JobId id) const {
   const LiveJob& job = jobs_[Index(id)];
-  return job.array ? model::TextOf({.job = Index(*job.array) + 1, .task = job.array_index})
-                   : model::TextOf({.job = Index(id) + 1});
+  return job.array ? model::TextOf({.job = numbers_.Of(*job.array), .task = job.array_index})
+                   : model::TextOf({.job = numbers_.Of(id)});
 }
 
 std::optional<JobId> LiveJobs::WithToken(std::string_view token) const {

@@ -15,6 +15,7 @@
 
 #include "model/conditions.h"
 #include "model/event.h"
+#include "model/job_numbers.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
 
@@ -78,6 +79,9 @@ struct LiveJob {
 
 class LiveJobs {
  public:
+  // `numbers` must outlive it.
+  explicit LiveJobs(const model::JobNumbers& numbers) : numbers_(numbers) {}
+
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
   [[nodiscard]] bool has(JobId job) const { return Index(job) < jobs_.size(); }
   // REQUIRES: has(job).
@@ -114,6 +118,7 @@ class LiveJobs {
   void AddToken(JobId job);
   void CountData(const LiveJob& job, int more);
 
+  const model::JobNumbers& numbers_;
   std::vector<LiveJob> jobs_;
   std::shared_ptr<const v1::JobRequest> announced_;
   std::map<std::string, JobId, std::less<>> tokens_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "live/failures/failure_book.h"
+#include "model/job_numbers.h"
 #include "trainyard/component.h"
 #include "trainyard/job.h"
 #include "trainyard/live.pb.h"
@@ -41,6 +42,8 @@ struct LiveOptions {
   double time_scale = 1;    // engine seconds per real second
   std::string policy;       // as the operator named it
   std::uint64_t epoch = 0;  // of this controller
+  // By which users know jobs. Must outlive the world, and be the engine's.
+  const model::JobNumbers* numbers = &model::JobNumbers::Counted();
   PolicyTraits policy_traits{};
   bool promises = false;  // it takes only jobs that can be ended by their deadlines
   // Binds a job to what is known of its model besides throughput profiles, or says why it cannot
@@ -112,8 +115,5 @@ inline constexpr int kUnauthenticated = 16;
   constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 365 * 100);
   return std::chrono::milliseconds(std::clamp<std::int64_t>(count, 0, kMost.count()));
 }
-
-// The number by which users know a job: submissions are counted from 1.
-[[nodiscard]] constexpr std::uint64_t NumberOf(JobId job) { return Index(job) + 1; }
 
 }  // namespace trainyard::live

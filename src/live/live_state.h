@@ -19,6 +19,7 @@
 #include "live/live_jobs.h"
 #include "live/live_options.h"
 #include "model/event.h"
+#include "model/job_numbers.h"
 #include "trainyard/cluster.h"
 
 namespace trainyard::live {
@@ -28,6 +29,9 @@ struct LiveState {
   LiveState(LiveOptions with, const Cluster& nodes)
       : options(std::move(with)),
         cluster(nodes),
+        numbers(*options.numbers),
+        jobs(numbers),
+        attempts(numbers),
         leases(options, cluster),
         gates(attempts, leases),
         failures(cluster, options.ScaledFailures()),
@@ -37,6 +41,7 @@ struct LiveState {
 
   const LiveOptions options;
   const Cluster& cluster;
+  const model::JobNumbers& numbers;
   TimePoint now{};
   LiveJobs jobs;
   Attempts attempts;

@@ -167,7 +167,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id, Reasons& reasons) const {
   const LiveJob& job = state_.jobs[id];
   const model::JobRecord& record = RecordOf(id);
   v1::JobStatus status;
-  status.set_job(NumberOf(id));
+  status.set_job(state_.numbers.Of(id));
   *status.mutable_request() = *job.request;
   status.mutable_request()->mutable_launch()->clear_command();
   status.mutable_request()->mutable_launch()->clear_environment();
@@ -182,7 +182,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id, Reasons& reasons) const {
   status.set_note(job.note);
   status.set_held(engine_.IsHeld(id));
   if (job.array) {
-    status.set_array_job(NumberOf(*job.array));
+    status.set_array_job(state_.numbers.Of(*job.array));
     status.set_array_index(job.array_index);
   }
   status.set_changed_by(state_.changes.Of(id));
@@ -237,7 +237,8 @@ bool LiveStatuses::Fits(JobId id, const Filter& request) const {
 bool LiveStatuses::IsMeant(JobId id, const v1::JobsRequest& request) const {
   const LiveJob& job = state_.jobs[id];
   return (!request.live_only() || !job.ending) &&
-         (request.array_job() == 0 || (job.array && NumberOf(*job.array) == request.array_job())) &&
+         (request.array_job() == 0 ||
+          (job.array && state_.numbers.Of(*job.array) == request.array_job())) &&
          Fits(id, request);
 }
 
@@ -264,16 +265,17 @@ v1::ClientReply LiveStatuses::AnswerTo(const v1::ClientRequest& from) const {
   jobs.set_now(state_.options.UnixSeconds(state_.now));
   Reasons reasons(state_, engine_, from, Reasons::Depth::kFull);
   for (const std::uint64_t number : request.jobs()) {
-    if (number == 0 || number > state_.jobs.size() || !MaySee(from, JobAt(number - 1))) {
+    const std::optional<JobId> id = state_.numbers.Find(number, state_.jobs.size());
+    if (!id || !MaySee(from, *id)) {
       jobs.add_unknown(number);
       continue;
     }
     v1::JobStatus& job = *jobs.add_jobs();
-    job = StatusOf(JobAt(number - 1), reasons);
+    job = StatusOf(*id, reasons);
     if (request.history()) {
-      PutHistory(JobAt(number - 1), TimePoint{}, job);
+      PutHistory(*id, TimePoint{}, job);
     }
-    const v1::JobRequest& asked = *state_.jobs[JobAt(number - 1)].request;
+    const v1::JobRequest& asked = *state_.jobs[*id].request;
     if (MayTouch(from, asked, Touch::kRead)) {  // there may be secrets in it
       *job.mutable_command() = asked.launch().command();
     }
@@ -317,7 +319,7 @@ std::vector<v1::NodeStatus> LiveStatuses::OfNodes(const v1::ClientRequest& from)
     for (const Slice& slice : RecordOf(job).grant.slices) {
       used[Index(slice.node)] |= slice.gpus;
       if (MaySee(from, job)) {
-        statuses[Index(slice.node)].add_jobs(NumberOf(job));
+        statuses[Index(slice.node)].add_jobs(state_.numbers.Of(job));
       } else {
         statuses[Index(slice.node)].set_other_jobs(statuses[Index(slice.node)].other_jobs() + 1);
       }
@@ -327,8 +329,8 @@ std::vector<v1::NodeStatus> LiveStatuses::OfNodes(const v1::ClientRequest& from)
     for (const Leaving& leaving : LeavingOn(state_, NodeAt(i))) {
       used[i] |= leaving.gpus;
       v1::LeavingAttempt& attempt = *statuses[i].add_leaving();
-      const JobId job = JobAt(leaving.job - 1);
-      if (state_.jobs.has(job) && MaySee(from, job)) {
+      const std::optional<JobId> job = state_.numbers.Find(leaving.job, state_.jobs.size());
+      if (job && MaySee(from, *job)) {
         attempt.set_job(leaving.job);
       }
       AddGpus(leaving.gpus, *attempt.mutable_gpus());

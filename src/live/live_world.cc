@@ -40,17 +40,16 @@ Status CheckRules(const model::Rules& rules) {
 
 LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::Engine& engine,
                      const profile::ThroughputTable* profiles, LiveOutput& output)
-    : engine_(engine),
-      output_(output),
+    : output_(output),
       state_(std::move(options), cluster),
-      statuses_(state_, engine_),
+      statuses_(state_, engine),
       notices_(state_, statuses_),
       change_log_(state_),
       orders_(state_, output_),
       calls_(state_, statuses_, profiles, orders_, output_),
-      judge_(state_, engine_, [this](model::Event event) { Add(std::move(event)); }),
-      meter_(state_, engine_),
-      overruns_(state_, engine_) {
+      judge_(state_, engine, [this](model::Event event) { Add(std::move(event)); }),
+      meter_(state_, engine),
+      overruns_(state_, engine) {
   calls_.SetFacts([this](model::Event event) { Add(std::move(event)); });
 }
 
@@ -362,7 +361,7 @@ void LiveWorld::StartAttempts() {
       if (part.state == PartState::kQueued) {
         orders_.Start(job, attempt, i);
         part.state = PartState::kSent;
-        state_.gates.Enter(part.node, {NumberOf(job), attempt.number}, part.gpus);
+        state_.gates.Enter(part.node, {state_.numbers.Of(job), attempt.number}, part.gpus);
       }
     }
     state_.gates.Unqueue(job);
@@ -513,7 +512,7 @@ Status LiveWorld::Restore(const model::Batch& batch) {
         (submit && Index(event.job) != state_.jobs.size()) ||
         (!submit && SpeaksOfJob(event.kind) && !state_.jobs.has(event.job)) ||
         (!event.others.empty() && !state_.jobs.has(event.others.back()))) {
-      return BadInput("the journal speaks of job " + std::to_string(NumberOf(event.job)) +
+      return BadInput("the journal speaks of job " + std::to_string(state_.numbers.Of(event.job)) +
                       " and node " + std::to_string(Index(event.node)) +
                       ", which are not there; expected the cluster and journal of this controller");
     }
@@ -578,8 +577,9 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
   }
 }
 
-void LiveWorld::Serialize(StateStream& state) {
-  state(state_.leases, state_.gates, state_.jobs, fresh_, state_.failures);
+void LiveWorld::Serialize(StateStream& state, bool former) {
+  state(state_.leases, state_.gates, state_.jobs, fresh_);
+  state_.failures.Serialize(state, former);
 }
 
 }  // namespace trainyard::live

@@ -89,7 +89,8 @@ class LiveWorld final : public engine::World {
   // agents know better, as whether an attempt runs, they tell again. Reading: into a world as it is
   // made, first all jobs. `spec`: that of the engine's job.
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
-  void Serialize(StateStream& state);
+  // `former`: as snapshots before format 10 have failures.
+  void Serialize(StateStream& state, bool former);
   void SerializeChanges(StateStream& state) { state(state_.changes); }
   // What snapshots have since format 9.
   void SerializeHistory(StateStream& state) {
@@ -168,7 +169,6 @@ class LiveWorld final : public engine::World {
   [[nodiscard]] bool HasData(JobId job);
   void Tune();
 
-  const engine::Engine& engine_;
   LiveOutput& output_;
   LiveState state_;
   LiveStatuses statuses_;

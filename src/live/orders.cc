@@ -15,9 +15,9 @@ namespace {
 constexpr int kFirstMasterPort = 20'000;
 constexpr std::uint64_t kMasterPorts = 10'000;
 
-v1::AttemptId IdOf(JobId job, std::uint32_t attempt) {
+v1::AttemptId IdOf(const LiveState& state, JobId job, std::uint32_t attempt) {
   v1::AttemptId id;
-  id.set_job(NumberOf(job));
+  id.set_job(state.numbers.Of(job));
   id.set_attempt(attempt);
   return id;
 }
@@ -60,7 +60,7 @@ void Orders::Refuse(std::uint64_t connection, const std::string& why) {
 
 void Orders::Fetch(JobId id, const LiveAttempt& attempt, NodeId node) {
   v1::ControllerMessage message;
-  *message.mutable_fetch()->mutable_id() = IdOf(id, attempt.number);
+  *message.mutable_fetch()->mutable_id() = IdOf(state_, id, attempt.number);
   *message.mutable_fetch()->mutable_data_set() = state_.jobs[id].request->data_set();
   Send(node, std::move(message));
 }
@@ -70,7 +70,7 @@ void Orders::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std::size_t
                                v1::StartAttempt& start) const {
   constexpr std::int64_t kMilli = 1000;
   const LiveJob& job = state_.jobs[id];
-  SlurmJob slurm{.number = NumberOf(id),
+  SlurmJob slurm{.number = state_.numbers.Of(id),
                  .attempt = attempt.number,
                  .name = start.job_name(),
                  .user = job.request->user(),
@@ -80,7 +80,7 @@ void Orders::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std::size_t
                  .states_tasks = job.request->launch().batch().states_tasks(),
                  .places = {}};
   if (job.array) {
-    slurm.task = SlurmTask{.array = NumberOf(*job.array),
+    slurm.task = SlurmTask{.array = state_.numbers.Of(*job.array),
                            .index = job.array_index,
                            .indices = model::PartOf<JobTraits>(*job.spec).array};
   }
@@ -110,7 +110,7 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   const Part& part = attempt.parts[index];
   v1::ControllerMessage message;
   v1::StartAttempt& start = *message.mutable_start();
-  *start.mutable_id() = IdOf(id, attempt.number);
+  *start.mutable_id() = IdOf(state_, id, attempt.number);
   start.set_job_name(job.spec->name);
   *start.mutable_launch() = job.request->launch();
   if (job.array) {
@@ -119,7 +119,7 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
       variable.set_name(name);
       variable.set_value(std::to_string(value));
     };
-    add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(NumberOf(*job.array)));
+    add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(state_.numbers.Of(*job.array)));
     add("TRAINYARD_ARRAY_TASK_ID", job.array_index);
   }
   AddGpus(part.gpus, *start.mutable_gpus());
@@ -179,7 +179,7 @@ void Orders::Tune(JobId id, const LiveAttempt& attempt) {
     }
     v1::ControllerMessage message;
     v1::TuneAttempt& tune = *message.mutable_tune();
-    *tune.mutable_id() = IdOf(id, attempt.number);
+    *tune.mutable_id() = IdOf(state_, id, attempt.number);
     tune.set_order(NextOrder());
     *tune.mutable_share() = ShareOf(part);
     tune.set_rate(attempt.rate * state_.options.time_scale);
@@ -190,7 +190,7 @@ void Orders::Tune(JobId id, const LiveAttempt& attempt) {
 void Orders::Stop(JobId id, const std::vector<Attempts::At>& parts) {
   for (const Attempts::At& part : parts) {
     v1::ControllerMessage message;
-    *message.mutable_stop()->mutable_id() = IdOf(id, part.attempt);
+    *message.mutable_stop()->mutable_id() = IdOf(state_, id, part.attempt);
     message.mutable_stop()->set_grace(Milliseconds(state_.GraceOf(state_.jobs[id])));
     Send(part.node, std::move(message));
   }
@@ -205,7 +205,7 @@ void Orders::StopStray(NodeId node, const v1::AttemptId& id) {
 
 void Orders::Forget(JobId job, const std::vector<Attempts::At>& parts) {
   for (const Attempts::At& part : parts) {
-    Forget(part.node, IdOf(job, part.attempt));
+    Forget(part.node, IdOf(state_, job, part.attempt));
   }
 }
 
@@ -227,7 +227,7 @@ std::int64_t Orders::NextOrder() {
 int Orders::MasterPort(JobId job, std::uint32_t attempt) const {
   const auto cluster = static_cast<std::uint64_t>(std::llround(state_.options.unix_zero * 1000));
   return kFirstMasterPort +
-         static_cast<int>((cluster + NumberOf(job) * 61 + attempt) % kMasterPorts);
+         static_cast<int>((cluster + state_.numbers.Of(job) * 61 + attempt) % kMasterPorts);
 }
 
 }  // namespace trainyard::live

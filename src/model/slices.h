@@ -71,10 +71,21 @@ inline void SortByNode(Slices& slices) {
             [](const Slice& a, const Slice& b) { return a.node < b.node; });
 }
 
+// Slices without GPUs, of nodes that lend CPUs or memory, do not count.
 [[nodiscard]] inline bool SameGpus(const Slices& before, const Slices& after) {
-  return std::equal(
-      before.begin(), before.end(), after.begin(), after.end(),
-      [](const Slice& a, const Slice& b) { return a.node == b.node && a.gpus == b.gpus; });
+  const auto lends = [](const Slice& slice) { return slice.gpus == 0; };
+  auto a = before.begin();
+  auto b = after.begin();
+  for (;; ++a, ++b) {
+    a = std::find_if_not(a, before.end(), lends);
+    b = std::find_if_not(b, after.end(), lends);
+    if (a == before.end() || b == after.end()) {
+      return a == before.end() && b == after.end();
+    }
+    if (a->node != b->node || a->gpus != b->gpus) {
+      return false;
+    }
+  }
 }
 
 }  // namespace trainyard::model

@@ -14,6 +14,15 @@
 #include "placements/synergy_books.h"
 
 namespace trainyard::placements {
+namespace {
+
+// Without the slices that lend CPUs or memory and have no GPU.
+Slices WithGpus(Slices slices) {
+  std::erase_if(slices, [](const Slice& slice) { return slice.gpus == 0; });
+  return slices;
+}
+
+}  // namespace
 
 class SynergyRound::Turn {
  public:
@@ -55,6 +64,13 @@ class SynergyRound::Turn {
   }
 
  private:
+  // The GPUs that the job holds, if they are as many as it asks for now and their nodes are up.
+  [[nodiscard]] Slices HeldAsAsked(const Demand& demand) const {
+    const Grant& held = jobs_.grant(demand.job);
+    Slices gpus = held.gpus == demand.gpus ? WithGpus(held.slices) : Slices();
+    return AreUp(gpus) ? gpus : Slices();
+  }
+
   // For each GPU.
   [[nodiscard]] Resources BestOf(const Demand& demand) const {
     return books_.Stated(model::DividedBy(demand.preferred, demand.gpus));
@@ -93,15 +109,14 @@ class SynergyRound::Turn {
         continue;
       }
       left -= demand.gpus;
-      const Grant& held = jobs_.grant(demand.job);
-      if (held.gpus == demand.gpus && !held.slices.empty() && AreUp(held.slices)) {
+      if (Slices held = HeldAsAsked(demand); !held.empty()) {
         Open(i);
         if (rules_.mechanism == Mechanism::kTune) {
           (void)CutToShare(i);
-        } else if (rules_.mechanism == Mechanism::kGreedy && !HasRoomOn(i, held.slices)) {
+        } else if (rules_.mechanism == Mechanism::kGreedy && !HasRoomOn(i, held)) {
           continue;
         }
-        books_.PlaceOn(i, held.slices);
+        books_.PlaceOn(i, std::move(held));
       }
     }
   }
@@ -127,12 +142,11 @@ class SynergyRound::Turn {
 
   // Where it runs, if it may and there is room.
   bool StaysPut(std::size_t number) {
-    const Grant& held = jobs_.grant(demands_[number].job);
-    if (!rules_.keep || held.gpus != demands_[number].gpus || held.slices.empty() ||
-        !AreUp(held.slices) || !HasRoomOn(number, held.slices)) {
+    Slices held = rules_.keep ? HeldAsAsked(demands_[number]) : Slices();
+    if (held.empty() || !HasRoomOn(number, held)) {
       return false;
     }
-    books_.PlaceOn(number, held.slices);
+    books_.PlaceOn(number, std::move(held));
     return true;
   }
 

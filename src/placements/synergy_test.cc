@@ -151,6 +151,21 @@ TEST(SynergyTest, LentCpusComeFromAnyNode) {
   EXPECT_EQ(slices[2], (Slices{On(0, 0b1000, 0, 10), On(1, 0b111, 4, 0)}));
 }
 
+// Job 0 holds CPUs of node 1 that job 1, which has come there since, needs beside its GPU.
+TEST(SynergyTest, ALentCpuGoesBackToTheGpusOfItsNode) {
+  Jobs jobs;
+  jobs.held = {{.gpus = 1, .slices = {On(0, 0b1, 8, 10), On(1, 0, 4, 0)}},
+               {.gpus = 1, .slices = {On(1, 0b1, 4, 10)}}};
+  const std::vector<Demand> demands{Asking(0, 1, 12, 10), Asking(1, 1, 6, 10)};
+  const SynergyRules lend{.mechanism = Mechanism::kLend, .keep = true};
+  EXPECT_EQ(Place(lend, Nodes(2), demands, jobs),
+            (std::vector<Slices>{{On(0, 0b1, 8, 10), On(1, 0, 2, 0)}, {On(1, 0b1, 6, 10)}}));
+  // Nor does it hold anything of a node that is down.
+  jobs.held.pop_back();
+  EXPECT_EQ(Place(lend, Nodes(2), {demands[0]}, jobs, NodeAt(1)),
+            (std::vector<Slices>{{On(0, 0b1, 8, 10)}}));
+}
+
 TEST(SynergyTest, NodesThatAreDownLendNothing) {
   const auto slices = Place({.mechanism = Mechanism::kLend}, Nodes(2),
                             {Asking(0, 1, 7, 10), Asking(1, 2, 5, 10)}, {}, NodeAt(1));

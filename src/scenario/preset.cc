@@ -146,6 +146,26 @@ struct Asked {
   const io::TomlTable* own = nullptr;  // what the preset has for that policy; null: nothing
 };
 
+// The placement of a policy that has one of its own in the preset: users may name that one, or the
+// default of the preset, which other policies have.
+Status CheckFixedPlacement(const PresetRequest& request, const Asked& asked, PresetValues& values) {
+  if (request.placement.empty() || request.placement == values.Text("defaults", "placement")) {
+    return {};
+  }
+  ASSIGN_OR_RETURN(const NamedOptions given, ParseNamedOptions(request.placement));
+  const auto known = [&values](const NamedOptions& placement) {
+    return values.InCatalogue(ComponentKind::kPlacement, placement);
+  };
+  ASSIGN_OR_RETURN(const NamedOptions meant, known(given));
+  ASSIGN_OR_RETURN(const NamedOptions own, known(asked.placement));
+  if (meant.name == own.name && meant.values == own.values) {
+    return {};
+  }
+  return InvalidArgument("policy '" + asked.policy.name + "' of preset '" + request.preset +
+                         "' has a placement of its own, '" + TextIn(asked.own, "placement") +
+                         "'; expected that or none instead of '" + request.placement + "'");
+}
+
 Result<Asked> AskedOf(const PresetRequest& request, const io::TomlTable& root,
                       PresetValues& values) {
   const auto ask = [&values](const std::string& given, std::string_view what) {
@@ -158,11 +178,14 @@ Result<Asked> AskedOf(const PresetRequest& request, const io::TomlTable& root,
   const auto companion = [&](std::string_view what) {
     return values.Substitute(Companion(asked.own, asked.policy.name, what));
   };
-  // A preset may fix the placement of a policy.
-  const bool fixed = !TextIn(asked.own, "placement").empty();
-  ASSIGN_OR_RETURN(asked.placement, ask(fixed || request.placement.empty() ? companion("placement")
-                                                                           : request.placement,
-                                        "placement"));
+  const std::string own = TextIn(asked.own, "placement");
+  ASSIGN_OR_RETURN(
+      asked.placement,
+      ask(own.empty() && !request.placement.empty() ? request.placement : companion("placement"),
+          "placement"));
+  if (!own.empty()) {
+    RETURN_IF_ERROR(CheckFixedPlacement(request, asked, values));
+  }
   ASSIGN_OR_RETURN(
       asked.admission,
       ask(request.admission.empty() ? companion("admission") : request.admission, "admission"));

@@ -130,10 +130,12 @@ TEST(TiresiasPresetTest, FifoKeepsItsOwnWalk) {
   EXPECT_FALSE(Resolve({.preset = "tiresias", .policy = "fifo"}).walk.has_value());
 }
 
-TEST(TiresiasPresetTest, TheDlasFamilyCountsWhateverPlacementIsGiven) {
-  const ResolvedPreset dlas =
-      Resolve({.preset = "tiresias", .policy = "dlas-gpu", .placement = "yarn"});
-  EXPECT_EQ(dlas.placement.name, "count");
+TEST(TiresiasPresetTest, TheDlasFamilyCounts) {
+  for (const char* placement : {"", "count", "yarn"}) {  // yarn: of the other policies
+    const ResolvedPreset dlas =
+        Resolve({.preset = "tiresias", .policy = "dlas-gpu", .placement = placement});
+    EXPECT_EQ(dlas.placement.name, "count") << placement;
+  }
 }
 
 TEST(TiresiasPresetTest, OthersUseTheGivenPlacement) {
@@ -208,6 +210,26 @@ TEST(ElasticflowPresetTest, ItsPlacementIsBuddyGroups) {
   EXPECT_EQ(Resolve({.preset = "elasticflow"}).placement.name, "buddy-groups");
   EXPECT_EQ(Resolve({.preset = "elasticflow", .placement = "elastic"}).placement.name,
             "buddy-groups");
+}
+
+TEST(ElasticflowPresetTest, ThePlacementOfAPolicyIsNotReplacedSilently) {
+  for (const char* policy : {"ef", "ef-accessctrl"}) {
+    for (const char* placement : {"", "elastic", "buddy-groups:given_back=deadline"}) {
+      const ResolvedPreset own =
+          Resolve({.preset = "elasticflow:slot=240", .policy = policy, .placement = placement});
+      EXPECT_EQ(own.placement.name, "buddy-groups") << placement;
+      EXPECT_EQ(LastValue(own.placement, "given_back"), "deadline") << placement;
+    }
+    EXPECT_EQ(ErrorOf({.preset = "elasticflow", .policy = policy, .placement = "consolidated"}),
+              "policy '" + std::string(policy) +
+                  "' of preset 'elasticflow' has a placement of its own, 'buddy-groups:given_back="
+                  "deadline'; expected that or none instead of 'consolidated'");
+  }
+  EXPECT_TRUE(ErrorOf({.preset = "elasticflow", .policy = "ef", .placement = "budy"})
+                  .starts_with("unknown placement 'budy'"));
+  EXPECT_EQ(
+      Resolve({.preset = "elasticflow", .policy = "edf", .placement = "buddy"}).placement.name,
+      "buddy");
 }
 
 TEST(ChronusPresetTest, ItsTimesAreInTheUnitThatIsAsked) {
@@ -346,7 +368,7 @@ TEST_P(EveryPreset, MeansPlacementsAndAdmissionsThatCanBeMade) {
   const PresetDescription preset = DescribePreset(GetParam()).value();
   for (const PresetName& placement : preset.placements) {
     const ResolvedPreset resolved =
-        Resolve({.preset = std::string(GetParam()), .placement = placement.name});
+        Resolve({.preset = std::string(GetParam()), .policy = "srtf", .placement = placement.name});
     EXPECT_TRUE(catalog::Make(ComponentKind::kPlacement, resolved.placement).ok())
         << placement.name;
   }
@@ -405,7 +427,7 @@ TEST(MuriPresetTest, SharingSlowsGroupsDownAndSoloIterationsToo) {
   EXPECT_DOUBLE_EQ(stages.slowdown[3], 1.37 / 1.015);
 }
 
-TEST(MuriPresetTest, TiresiasCountsGpusWhateverThePlacement) {
+TEST(MuriPresetTest, TiresiasCountsGpusUnderTheDefaultPlacement) {
   const ResolvedPreset muri =
       Resolve({.preset = "muri", .policy = "dlas-gpu", .placement = "yarn"});
   EXPECT_EQ(muri.policy.name, "tiresias-published");

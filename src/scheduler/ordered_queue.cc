@@ -357,9 +357,7 @@ Selection OrderedQueue::SelectPlain(const Snapshot& snapshot, Packing& packing) 
   SortList(snapshot.now);
   std::vector<Demand> demands = DemandsOf(list_);
   if (!walk_.preempt) {  // running jobs run on
-    std::stable_partition(demands.begin(), demands.end(), [this](const Demand& demand) {
-      return jobs_.grant(demand.job).gpus > 0;
-    });
+    PutRunningFirst(demands, jobs_);
   }
   packing.Clear();
   return WalkDemands(demands, walk_, jobs_, packing);

@@ -140,14 +140,18 @@ void Placer::CountPlaced() {
   counting_->Add({.gpus = packing_.all_free().total() - packing_.free_gpus()});
 }
 
-// With counting, of the jobs that fit by count.
+// With counting, of the jobs that fit by count. Where nobody is preempted, running jobs run on.
 Result<Selection> Placer::PlaceQueue(std::span<const OrderedQueue::Ranked> list) {
-  if (!counting_ && !walk_.largest_first) {
+  const bool run_on = !walk_.preempt && walk_.keep_running;
+  if (!counting_ && !walk_.largest_first && !run_on) {
     return PackQueue(list);
   }
   std::vector<Demand> demands = counting_ ? FitByCount(list) : OrderedQueue::DemandsOf(list);
   if (walk_.largest_first) {
     SortLargestFirst(demands, demands.begin());
+  }
+  if (run_on) {
+    PutRunningFirst(demands, context_.views);
   }
   Result<Selection> selection = PackDemands(std::move(demands));
   if (counting_ && selection.ok()) {

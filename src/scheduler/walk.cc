@@ -112,6 +112,11 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
   return selection;
 }
 
+void PutRunningFirst(std::vector<Demand>& demands, const JobTable& jobs) {
+  std::stable_partition(demands.begin(), demands.end(),
+                        [&jobs](const Demand& demand) { return jobs.grant(demand.job).gpus > 0; });
+}
+
 void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first) {
   const auto asks_for_more = [](const Demand& a, const Demand& b) { return a.gpus > b.gpus; };
   if (std::is_sorted(first, demands.end(), asks_for_more)) {

@@ -54,6 +54,8 @@ struct Selection {
 [[nodiscard]] Selection WalkDemands(std::span<Demand> demands, const Walk& walk,
                                     const JobTable& jobs, Packing& packing);
 
+// Running jobs first; both parts stay in their order.
+void PutRunningFirst(std::vector<Demand>& demands, const JobTable& jobs);
 // Sorts the demands from `first` on by GPUs, descending; equal ones stay in order.
 void SortLargestFirst(std::vector<Demand>& demands, std::vector<Demand>::iterator first);
 // What the jobs of `selection` hold, as demands, the largest first.

@@ -4,7 +4,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/try.h"
 #include "io/file.h"
@@ -27,16 +30,19 @@ constexpr const char* kCreate = R"(
   CREATE TABLE opened (times INTEGER NOT NULL) STRICT;
   INSERT INTO opened VALUES (0);)";
 
-// Made also in files of versions that had no snapshots.
-constexpr const char* kCreateSnapshots = R"(
+// Made also in files of versions that had no such tables.
+constexpr const char* kCreateLater = R"(
   CREATE TABLE IF NOT EXISTS snapshots (block INTEGER PRIMARY KEY, state BLOB NOT NULL,
     sha256 TEXT NOT NULL) STRICT;
   CREATE TABLE IF NOT EXISTS pages (number INTEGER PRIMARY KEY, block INTEGER NOT NULL,
-    page BLOB NOT NULL, sha256 TEXT NOT NULL) STRICT;)";
+    page BLOB NOT NULL, sha256 TEXT NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS notices (destination TEXT, number INTEGER, notice TEXT NOT NULL,
+    PRIMARY KEY (destination, number)) STRICT, WITHOUT ROWID;)";
 
 constexpr const char* kNoSnapshot = "no snapshot can be written";
+constexpr const char* kNoNotice = "no notice can be written";
 
-class SqliteStore final : public Store {
+class SqliteStore final : public Store, public NoticeTable {
  public:
   SqliteStore(io::Descriptor lock, const std::string& folder)
       : lock_(std::move(lock)), path_(folder + "/" + kName), reserve_(folder + "/reserve") {}
@@ -47,7 +53,7 @@ class SqliteStore final : public Store {
                                            .owner = "a controller's",
                                            .create = kCreate}));
     RETURN_IF_ERROR(database_.Run("UPDATE opened SET times = times + 1"));
-    RETURN_IF_ERROR(database_.Run(kCreateSnapshots));
+    RETURN_IF_ERROR(database_.Run(kCreateLater));
     return Prepare();
   }
 
@@ -92,15 +98,7 @@ class SqliteStore final : public Store {
   }
 
   Status AddSnapshot(const StoredSnapshot& snapshot, std::uint64_t before) override {
-    RETURN_IF_ERROR(database_.Run("BEGIN IMMEDIATE", kNoSnapshot));
-    Status status = Replace(snapshot, before);
-    if (status.ok()) {
-      status = database_.Run("COMMIT", kNoSnapshot);
-    }
-    if (!status.ok() && sqlite3_get_autocommit(sqlite3_db_handle(append_.get())) == 0) {
-      (void)database_.Run("ROLLBACK");
-    }
-    return status;
+    return Commit(kNoSnapshot, [&] { return Replace(snapshot, before); });
   }
 
   Result<std::vector<std::uint64_t>> Snapshots() const override {
@@ -154,7 +152,75 @@ class SqliteStore final : public Store {
 
   [[nodiscard]] std::uint64_t epoch() const override { return epoch_; }
 
+  [[nodiscard]] NoticeTable* notices() override { return this; }
+
+  Result<std::vector<StoredNotice>> Of(std::string_view destination) const override {
+    const SqliteStatement rows = database_.Compile(
+        "SELECT number, notice FROM notices WHERE destination = ? ORDER BY number");
+    std::vector<StoredNotice> all;
+    const bool bound = rows != nullptr && BindText(rows, 1, destination);
+    int code = SQLITE_ERROR;
+    while (bound && (code = sqlite3_step(rows.get())) == SQLITE_ROW) {
+      all.push_back({.number = static_cast<std::uint64_t>(sqlite3_column_int64(rows.get(), 0)),
+                     .text = std::string(Column(rows, 1))});
+    }
+    if (code != SQLITE_DONE) {
+      return database_.Failure("cannot be read");
+    }
+    return all;
+  }
+
+  void Put(std::string_view destination, StoredNotice notice) override {
+    changes_.push_back({std::string(destination), notice.number, std::move(notice.text)});
+  }
+
+  void Drop(std::string_view destination, std::uint64_t number) override {
+    changes_.push_back({std::string(destination), number, std::nullopt});
+  }
+
+  Status Save() override {
+    return changes_.empty() ? Status() : Commit(kNoNotice, [] { return Status(); });
+  }
+
  private:
+  // Of the notices; without a text one is dropped.
+  struct Change {
+    std::string destination;
+    std::uint64_t number = 0;
+    std::optional<std::string> text;
+  };
+
+  // What `write` does and the changes of the notices, or nothing of either.
+  template <typename Write>
+  Status Commit(const char* what, const Write& write) {
+    RETURN_IF_ERROR(database_.Run("BEGIN IMMEDIATE", what));
+    Status status = write();
+    for (std::size_t i = 0; status.ok() && i < changes_.size(); ++i) {
+      status = Make(changes_[i]);
+    }
+    if (status.ok()) {
+      status = database_.Run("COMMIT", what);
+    }
+    if (status.ok()) {
+      changes_.clear();
+    } else if (sqlite3_get_autocommit(sqlite3_db_handle(append_.get())) == 0) {
+      (void)database_.Run("ROLLBACK");
+    }
+    return status;
+  }
+
+  Status Make(const Change& change) {
+    const SqliteStatement row = database_.Compile(
+        change.text ? "INSERT OR REPLACE INTO notices VALUES (?1, ?2, ?3)"
+                    : "DELETE FROM notices WHERE destination = ?1 AND number = ?2");
+    const bool bound =
+        row != nullptr && BindText(row, 1, change.destination) &&
+        sqlite3_bind_int64(row.get(), 2, static_cast<std::int64_t>(change.number)) == SQLITE_OK &&
+        (!change.text || BindText(row, 3, *change.text));
+    return bound && sqlite3_step(row.get()) == SQLITE_DONE ? Status()
+                                                           : database_.Failure(kNoNotice);
+  }
+
   Status Prepare() {
     append_ = database_.Compile("INSERT INTO blocks (block, sha256) VALUES (?, ?)");
     const SqliteStatement row = database_.Compile("SELECT times FROM opened");
@@ -214,6 +280,7 @@ class SqliteStore final : public Store {
   SqliteFile database_;
   SqliteStatement append_;
   std::uint64_t epoch_ = 0;
+  std::vector<Change> changes_;  // not on disk yet
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a controller keeps on disk: the journal of everything that has happened, in blocks, each
-// durable when Append returns, and snapshots of what came of it. The only code that knows SQLite.
+// durable when Append returns, snapshots of what came of it, and notices on their way to users. The
+// only code that knows SQLite.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,28 @@ struct StoredSnapshot {
   // What does not change any more, oldest first. A snapshot has those of all before it, too, on
   // disk but once.
   std::vector<std::string> pages;
+};
+
+// A line that is kept for somebody until it has arrived.
+struct StoredNotice {
+  std::uint64_t number = 0;
+  std::string text;
+};
+
+// Notices on their way, by destination and number. Of one thread, that of the store. What is put or
+// dropped is on disk with the next snapshot, at the latest when Save returns; if the process dies
+// before, it has not been.
+class NoticeTable {
+ public:
+  virtual ~NoticeTable() = default;
+  // By number.
+  [[nodiscard]] virtual Result<std::vector<StoredNotice>> Of(
+      std::string_view destination) const = 0;
+  // In the place of the one of that number, if there is one.
+  virtual void Put(std::string_view destination, StoredNotice notice) = 0;
+  virtual void Drop(std::string_view destination, std::uint64_t number) = 0;
+  // All or nothing; one fsync, none if nothing has changed. After an error it can be tried again.
+  [[nodiscard]] virtual Status Save() = 0;
 };
 
 // Holds its folder until it is destroyed or the process dies; a child made by fork holds it too,
@@ -55,6 +78,8 @@ class Store {
   // Small named texts (settings that must not change between starts); empty if never set. Durable.
   [[nodiscard]] virtual Result<std::string> Setting(std::string_view name) const = 0;
   [[nodiscard]] virtual Status SetSetting(std::string_view name, std::string_view value) = 0;
+  // Null: it keeps none.
+  [[nodiscard]] virtual NoticeTable* notices() { return nullptr; }
   // How often the store has been opened for writing, this time included: the controller's epoch.
   // Durable before OpenStore returns, so no two holders ever have the same.
   [[nodiscard]] virtual std::uint64_t epoch() const = 0;

@@ -359,6 +359,52 @@ TEST_F(StoreTest, ASnapshotThatFailsLeavesTheOneBefore) {
   EXPECT_TRUE(store->AddSnapshot({.block = 2, .state = "two", .pages = {}}, 1).ok());
 }
 
+// The notices that are on disk: "NUMBER TEXT".
+std::vector<std::string> NoticesOf(Store& store, std::string_view destination) {
+  std::vector<std::string> all;
+  const auto rows = store.notices()->Of(destination);
+  EXPECT_TRUE(rows.ok());
+  for (const StoredNotice& row : rows.value()) {
+    all.push_back(std::to_string(row.number) + " " + row.text);
+  }
+  return all;
+}
+
+TEST_F(StoreTest, KeepsNoticesByDestinationAndNumberOnceTheyAreSaved) {
+  auto store = Open(folder_);
+  NoticeTable& notices = *store->notices();
+  notices.Put("url", {.number = 2, .text = "second"});
+  notices.Put("url", {.number = 1, .text = "first"});
+  notices.Put("program", {.number = 1, .text = ""});
+  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{}));
+  ASSERT_EQ(MessageOf(notices.Save()), "no error");
+  notices.Put("url", {.number = 2, .text = "another"});
+  notices.Drop("url", 1);
+  notices.Drop("url", 7);  // there is none
+  ASSERT_EQ(MessageOf(notices.Save()), "no error");
+  notices.Drop("url", 2);
+  store = nullptr;  // not saved
+  store = Open(folder_);
+  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{"2 another"}));
+  EXPECT_EQ(NoticesOf(*store, "program"), (std::vector<std::string>{"1 "}));
+}
+
+// The journal before a snapshot tells nothing any more.
+TEST_F(StoreTest, ASnapshotSavesTheNoticesOrNeither) {
+  auto store = Open(folder_);
+  ASSERT_EQ(MessageOf(store->Append("block")), "no error");
+  store->notices()->Put("url", {.number = 1, .text = "one"});
+  ASSERT_EQ(MessageOf(store->AddSnapshot({.block = 1, .state = "state", .pages = {}}, 0)),
+            "no error");
+  store->notices()->Put("url", {.number = 2, .text = "two"});
+  EXPECT_NE(MessageOf(store->AddSnapshot({.block = 1, .state = "again", .pages = {}}, 1)),
+            "no error")
+      << "there is one";
+  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{"1 one"}));
+  ASSERT_EQ(MessageOf(store->notices()->Save()), "no error") << "kept for the next try";
+  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{"1 one", "2 two"}));
+}
+
 TEST_F(StoreTest, SaysThatAPageIsDamaged) {
   Fill(folder_, std::vector<std::string>(50, std::string(3000, 'x')));
   {

@@ -43,10 +43,7 @@ class MeasuringWorld final : public engine::World {
     return batch;
   }
   Status Perform(TimePoint now, std::span<const model::Action> actions) override {
-    // Stages are stated for GPUs of speed 1, and what is measured goes before them.
-    if (seed_ == 0 && engine_.cluster().gpu_types.empty()) {
-      EXPECT_EQ(GivenTwice(engine_.records(), engine_.stated_rates()), "") << Seconds(now);
-    }
+    EXPECT_EQ(GivenTwice(engine_.records(), engine_.rates()), "") << Seconds(now);
     return below_.Perform(now, actions);
   }
 

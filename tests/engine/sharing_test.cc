@@ -46,6 +46,15 @@ JobSpec Staged(std::mt19937& random, int number) {
 
 class SharedGpus : public testing::TestWithParam<Sharing> {
  protected:
+  static std::vector<JobSpec> JobsOf(unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<JobSpec> jobs;
+    for (int i = 0; i < 60; ++i) {
+      jobs.push_back(Staged(random, i));
+      jobs.back().model = "model" + std::to_string(i % 6);
+    }
+    return jobs;
+  }
   static TestRun RunOf(std::vector<JobSpec> jobs, int nodes, int gpus) {
     std::stable_sort(jobs.begin(), jobs.end(),
                      [](const JobSpec& a, const JobSpec& b) { return a.submit < b.submit; });
@@ -63,19 +72,40 @@ class SharedGpus : public testing::TestWithParam<Sharing> {
 
 TEST_P(SharedGpus, NoGpuSecondIsGivenTwice) {
   for (unsigned seed = 0; seed < Rounds(20U); ++seed) {
-    std::mt19937 random(seed);
-    std::vector<JobSpec> jobs;
-    for (int i = 0; i < 60; ++i) {
-      jobs.push_back(Staged(random, i));
-    }
     const std::unique_ptr<ExecutionModel> rates = profile::MakeMixedModel(nullptr);
-    TestRun run = RunOf(std::move(jobs), 2, 4);
+    TestRun run = RunOf(JobsOf(seed), 2, 4);
     run.rates = rates.get();
     const TestResult result = RunTest(run);
     ASSERT_TRUE(result.status.ok()) << result.status.error().message;
     for (const model::JobRecord& job : result.records) {
       ASSERT_EQ(job.phase.get(), model::JobPhase::kCompleted) << "seed " << seed;
     }
+  }
+}
+
+// Nodes of two speeds, or of another one than 1 where the policy cannot tell types apart.
+TEST_P(SharedGpus, NorIsItOnGpusOfOtherSpeeds) {
+  for (unsigned seed = 0; seed < Rounds(20U); ++seed) {
+    TestRun run = RunOf(JobsOf(seed), 2, 4);
+    run.cluster.nodes[0].gpu_type = "A100";
+    run.cluster.nodes[1].gpu_type = GetParam().policy == "antman" ? "A100" : "T4";
+    run.cluster.gpu_types = {{.name = "A100", .speed = 2}, {.name = "T4", .speed = 0.5}};
+    const std::unique_ptr<ExecutionModel> rates =
+        profile::OnTypesOf(run.cluster, profile::MakeMixedModel(nullptr));
+    run.rates = rates.get();
+    const TestResult result = RunTest(run);
+    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  }
+}
+
+TEST_P(SharedGpus, NorIsItWhereStagesAreMeasured) {
+  for (unsigned seed = 1; seed <= Rounds(20U); ++seed) {
+    const std::unique_ptr<ExecutionModel> rates = profile::MakeMixedModel(nullptr);
+    TestRun run = RunOf(JobsOf(seed), 2, 4);
+    run.rates = rates.get();
+    run.measure_seed = seed;
+    const TestResult result = RunTest(run);
+    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   }
 }
 
@@ -126,6 +156,14 @@ TEST(GivenTwiceTest, NamesAGpuThatIsUsedTwice) {
   EXPECT_NE(GivenTwice(records, *rates).find("GPU 2 of node 0 is used by 200"), std::string::npos);
   records[0].progress.rate = records[1].progress.rate = 0.5;
   EXPECT_EQ(GivenTwice(records, *rates), "");
+  // Twice as fast, as is a GPU of that type.
+  records[0].progress.rate = records[1].progress.rate = 1;
+  const Cluster fast{.nodes = {NodeSpec{.gpus = 4, .gpu_type = "A100"}},
+                     .gpu_types = {{.name = "A100", .speed = 2}}};
+  const auto on_fast = profile::OnTypesOf(fast, profile::MakeMixedModel(nullptr));
+  EXPECT_EQ(GivenTwice(records, *on_fast), "");
+  records[0].progress.rate = 1.5;
+  EXPECT_NE(GivenTwice(records, *on_fast).find("is used by 125"), std::string::npos);
 }
 
 }  // namespace

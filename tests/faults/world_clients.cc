@@ -4,6 +4,7 @@
 #include <array>
 
 #include "faults/world.h"
+#include "model/job_numbers.h"
 
 namespace trainyard::faults {
 namespace {
@@ -503,7 +504,7 @@ void World::CheckLimits() {
     return;
   }
   for (const auto& [job, held] : accounts_.Holders(now)) {
-    Found(book_.Holds(live::NumberOf(job), Seconds(held)));
+    Found(book_.Holds(model::JobNumbers::Counted().Of(job), Seconds(held)));
   }
 }
 

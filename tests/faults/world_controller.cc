@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "faults/world.h"
+#include "model/job_numbers.h"
 
 namespace trainyard::faults {
 namespace {
@@ -68,7 +69,7 @@ void World::NoteGrants() {
       continue;
     }
     const std::uint32_t attempt = controller_->world().StatusOf(JobAt(i)).attempt();
-    Granted& granted = granted_[{live::NumberOf(JobAt(i)), attempt}];
+    Granted& granted = granted_[{model::JobNumbers::Counted().Of(JobAt(i)), attempt}];
     granted.first_step = granted.first_step == 0 ? steps_ : granted.first_step;
     granted.last_step = steps_;
     if (granted.grant != grant) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "faults/world.h"
+#include "model/job_numbers.h"
 
 namespace trainyard::faults {
 
@@ -16,7 +17,7 @@ void World::CheckDecisions() {
       CheckVictim(victim, step);
     }
     for (const JobId job : step.beneficiaries) {
-      Found(book_.GetsGpus(live::NumberOf(job), Seconds(step.at)));
+      Found(book_.GetsGpus(model::JobNumbers::Counted().Of(job), Seconds(step.at)));
     }
   }
   CheckLimits();
@@ -32,7 +33,7 @@ void World::CheckDecisions() {
 // together.
 void World::CheckVictim(const Accounts::Victim& victim, const Accounts::Step& step) {
   constexpr Duration kSettled = seconds(10);
-  const std::uint64_t number = live::NumberOf(victim.job);
+  const std::uint64_t number = model::JobNumbers::Counted().Of(victim.job);
   const v1::JobStatus status = controller_->world().StatusOf(victim.job);
   const std::vector<v1::NodeStatus> nodes = controller_->world().NodeStatuses();
   const bool ran =
@@ -126,7 +127,7 @@ void World::CheckStranded() {
   bool waits = false;
   const std::span<const model::JobRecord> records = controller_->engine().records();
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const std::uint64_t number = live::NumberOf(JobAt(i));
+    const std::uint64_t number = model::JobNumbers::Counted().Of(JobAt(i));
     const Grant& grant = records[i].grant;
     waits =
         waits || (records[i].phase.get() == model::JobPhase::kWaiting && !book_.MayBeHeld(number));

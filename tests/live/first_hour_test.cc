@@ -159,8 +159,10 @@ TEST_F(FirstHourTest, AnArrayRunsSoManyTasksAtATime) {
               HasSubstr(fmt::format("\n{}_[3-5%2]  ", array)));
   EXPECT_EQ(Ask({"cancel", fmt::format("{}_5", array)}).status, 0);
   const int next = Submit({"--dependency", fmt::format("afterany:{}", array)}, "true");
-  const int never = Submit({"--dependency", fmt::format("afterok:{}", array)}, "true");
-  EXPECT_THAT(cluster_.StatusOf(never).reason(),
+  const auto never = Ask(
+      {"submit", "--gpus", "1", "--dependency", fmt::format("afterok:{}", array), "--", "true"});
+  EXPECT_EQ(never.status, 1);
+  EXPECT_THAT(never.err,
               HasSubstr(fmt::format("cannot be met any more: job {}_5 is cancelled", array)));
   Touch("go");
   EXPECT_EQ(Ask({"wait", std::to_string(array)}).status, 1) << "one was cancelled";

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "live_tests/cluster.h"
 
@@ -121,6 +122,42 @@ TEST_F(NoticesTest, AServerIsToldThoughItIsAwayAndTheControllerKilled) {
   EXPECT_THAT(ReadAll(cluster_.Path("posts")), HasSubstr(R"("name":"a \"b\" \\","user":")"));
   EXPECT_THAT(ReadAll(cluster_.Path("posts")), HasSubstr(R"("event":"end")"));
   EXPECT_EQ(cluster_.Log("controller").find("secret"), std::string::npos);
+}
+
+// After a snapshot the journal before it says nothing again: the store must have what was on its
+// way. It has no file of its own.
+TEST_F(NoticesTest, WhatIsOnItsWayOutlivesAKillBehindASnapshot) {
+  AddOptions({"--notify-url", "http://" + address_ + "/", "--snapshot-entries", "1"});
+  cluster_.Start();
+  std::vector<int> jobs;
+  for (int i = 0; i < 5; ++i) {
+    jobs.push_back(cluster_.Submit({"--gpus", "1", "--notify", "end"}, {"true"}));
+    ASSERT_TRUE(cluster_.AwaitState(jobs.back(), v1::COMPLETED));
+    cluster_.KillController();
+    cluster_.StartController();
+  }
+  EXPECT_FALSE(std::filesystem::exists(cluster_.Path("controller/notices")));
+  StartServer(0);
+  for (const int job : jobs) {
+    EXPECT_TRUE(Says(fmt::format("{{\"job\":{},", job), "posts")) << job;
+  }
+  cluster_.KillController();
+  cluster_.StartController();
+  const int last = cluster_.Submit({"--gpus", "1", "--notify", "end"}, {"true"});
+  EXPECT_TRUE(Says(fmt::format("{{\"job\":{},", last), "posts"));
+}
+
+TEST_F(NoticesTest, TheFileOf020IsTakenOver) {
+  AddOptions({"--notify-program", cluster_.Path("hook")});
+  const std::string folder = cluster_.Path("controller/notices");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/program")
+      << R"({"mark":-1,"keys":[]})" << '\n'
+      << R"({"job":7,"name":"old","user":"ann","event":"end","time":1.5,"state":"failed",)"
+      << R"("reason":"","at":1500000})" << '\n';
+  cluster_.StartController();
+  EXPECT_TRUE(Says("end 7 old failed"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/program"));
 }
 
 TEST_F(NoticesTest, UpTellsAndAJobIsToldWhereNobodyListens) {

@@ -37,6 +37,9 @@ class Podman {
     std::ofstream(root + "/etc/image") << "of trainyard's test\n";
     std::string refusals =
         Run("import", fmt::format("sh -c 'tar -C {} -c . | podman import - {}'", root, kImage));
+    if (!refusals.empty()) {
+      return refusals;
+    }
     // A kernel may refuse the one and take the other.
     for (const char* const way : {"", kModestRunc}) {
       Write("containers.conf", way);
@@ -99,12 +102,25 @@ class Podman {
 
 }  // namespace trainyard
 
+// True after chroot(2) into a plain folder: the root is no mount point. The kernel then refuses the
+// remount of the root by which podman unpacks an image.
+inline bool RootIsNoMountPoint() {
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string id, parent, device, root, point, rest;
+  while (mounts >> id >> parent >> device >> root >> point && std::getline(mounts, rest)) {
+    if (point == "/") {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Ends a test where podman runs no container. It is skipped where the kernel is to blame, and says
-// so; in CI, whose machines can, and where podman itself is missing it fails.
+// so; in CI, whose machines can, it fails, but in a chroot; without podman it always fails.
 #define TRAINYARD_NEEDS_CONTAINERS(podman)                                                        \
   ASSERT_EQ(std::system("podman --version"), 0) << "podman is in packages.txt";                   \
   if (const std::string refusal = (podman).MakeImage(); !refusal.empty()) {                       \
-    ASSERT_EQ(std::getenv("CI"), nullptr) << refusal;                                             \
+    ASSERT_TRUE(std::getenv("CI") == nullptr || RootIsNoMountPoint()) << refusal;                 \
     GTEST_SKIP() << "not checked: this kernel does not let podman run a container:\n" << refusal; \
   }                                                                                               \
   static_assert(true)

@@ -103,6 +103,129 @@ TEST(StatesTest, ThatOf020KeepsTheTermsOfJobsByItsJournal) {
   ExpectKeepsTerms({"--snapshot-entries", "0"});
 }
 
+// What a restart must not change of the first `count` jobs, as text.
+std::string KnownOfJobs(const LiveCluster& cluster, int count) {
+  std::string known;
+  for (int job = 1; job <= count; ++job) {
+    const v1::JobStatus all =
+        cluster.AskFor<v1::JobsReply>({"status", std::to_string(job), "--history"}).jobs(0);
+    v1::JobStatus status;
+    status.set_job(all.job());
+    *status.mutable_request() = all.request();
+    status.set_state(all.state());
+    status.set_attempt(all.attempt());
+    if (all.state() != v1::STOPPING) {  // which says since when
+      status.set_reason(all.reason());
+    }
+    status.set_held(all.held());
+    status.set_array_job(all.array_job());
+    status.set_array_index(all.array_index());
+    status.set_changed_by(all.changed_by());
+    *status.mutable_history() = all.history();
+    known += status.ShortDebugString() + "\n";
+  }
+  return known;
+}
+
+// A call on many jobs or nodes is one entry of the journal since 0.3.0, in a form that 0.2.0 did
+// not know: behind what that has written it is understood, too.
+TEST(StatesTest, ThatOf020TakesCallsOnManyJobs) {
+  LiveCluster cluster({.lease = 300});  // no node is given up, however slow this machine is
+  TakeState(cluster, "0.2.0-terms");
+  cluster.StartController();
+  const auto ask = [&cluster](const Words& words) {
+    const Answer answer = cluster.Ask(words);
+    EXPECT_EQ(answer.status, 0) << words.front() << ": " << answer.err;
+  };
+  ask({"drain", "--reason", "all of them", cluster.node_name(0), cluster.node_name(1)});
+  ask({"hold", "2", "7", "11"});  // an array of 0.2.0, and others
+  ask({"update", "2", "10", "--priority", "7"});
+  ask({"cancel", "4", "5"});
+  ASSERT_EQ(cluster.Submit({"--gpus", "1", "--array", "0-9", "--notify", "end"}, {"true"}), 12);
+  ask({"hold", "12_[3-9]"});
+  ask({"update", "12", "--set-queue", "night"});
+  ask({"cancel", "12_[0-2]"});
+  ask({"release", "12_[8-9]"});
+  constexpr int kJobs = 21;
+  const std::string before = KnownOfJobs(cluster, kJobs);
+  EXPECT_THAT(before, HasSubstr("night"));
+  EXPECT_THAT(before, HasSubstr("CANCELLED"));
+  const Words policy = cluster.options().policy;
+  const auto restart = [&](const Words& options) {
+    cluster.KillController();
+    cluster.options().policy = policy;
+    cluster.options().policy.insert(cluster.options().policy.end(), options.begin(), options.end());
+    cluster.StartController();
+    return KnownOfJobs(cluster, kJobs);
+  };
+  EXPECT_EQ(restart({}), before);
+  EXPECT_EQ(restart({"--snapshot-entries", "0"}), before) << "from the journal alone";
+  EXPECT_EQ(restart({"--snapshot-entries", "1"}), before);
+  ask({"hold", "12_8"});  // takes a snapshot
+  const std::string after = KnownOfJobs(cluster, kJobs);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(restart({"--snapshot-entries", "1"}), after) << "from a snapshot of its own";
+  EXPECT_EQ(restart({"--snapshot-entries", "0"}), after);
+
+  ask({"undrain", cluster.node_name(0), cluster.node_name(1)});
+  ask({"release", "2", "11", "12"});
+  fs::create_directory(cluster.Path("checkpoints"));
+  std::ofstream(cluster.Path("checkpoints/go")) << '\n';
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  for (const int job : {2, 3, 11, 15, 21}) {
+    EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED)) << job;
+  }
+}
+
+// What calls on many jobs have made of them.
+void ExpectKeepsCalls(const Words& options) {
+  LiveCluster cluster({.lease = kShortLease, .grace = 1});
+  TakeState(cluster, "0.3.0-calls");
+  const std::string said = cluster.Path("said");
+  std::ofstream(cluster.Path("hook"))
+      << "#!/bin/sh\necho \"$TRAINYARD_EVENT $TRAINYARD_JOB.\" >>" << said << '\n';
+  fs::permissions(cluster.Path("hook"), fs::perms(0755));
+  Words& policy = cluster.options().policy;
+  policy.insert(policy.end(), {"--notify-program", cluster.Path("hook")});
+  policy.insert(policy.end(), options.begin(), options.end());
+  cluster.StartController();
+  EXPECT_EQ(cluster.StateOf(1), v1::COMPLETED);
+  EXPECT_TRUE(cluster.NodeStatus(1).drained());
+  EXPECT_THAT(cluster.NodeStatus(1).changed_by(), HasSubstr("a new fan"));
+  for (int job = 3; job <= 12; ++job) {
+    const v1::JobStatus task =
+        cluster.AskFor<v1::JobsReply>({"status", std::to_string(job), "--history"}).jobs(0);
+    EXPECT_EQ(task.array_job(), 3U);
+    EXPECT_EQ(task.state(), job >= 5 && job <= 7 ? v1::CANCELLED : v1::WAITING) << job;
+    EXPECT_EQ(task.held(), job >= 8) << job;
+    EXPECT_EQ(task.request().launch().priority(), 5) << job;
+    const std::string history = task.ShortDebugString();
+    EXPECT_THAT(history, HasSubstr("what: \"held\""));
+    EXPECT_THAT(history, HasSubstr("what: \"updated priority\""));
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const std::string lines = ReadAll(said);
+    return lines.find("end 5.") != std::string::npos && lines.find("end 6.") != std::string::npos &&
+           lines.find("end 7.") != std::string::npos;
+  }));
+  EXPECT_EQ(cluster.Ask({"release", "3"}).status, 0);
+  EXPECT_EQ(cluster.Ask({"undrain", cluster.node_name(1)}).status, 0);
+  fs::create_directory(cluster.Path("checkpoints"));
+  std::ofstream(cluster.Path("checkpoints/go")) << '\n';
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  for (const int job : {2, 3, 4, 8, 12}) {
+    EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED)) << job;
+  }
+}
+
+TEST(StatesTest, ThatOf030KeepsCallsOnManyJobs) { ExpectKeepsCalls({}); }
+
+TEST(StatesTest, ThatOf030KeepsCallsOnManyJobsByItsJournal) {
+  ExpectKeepsCalls({"--snapshot-entries", "0"});
+}
+
 TEST(StatesTest, AJournalOfOtherDecisionsIsRefusedAndKept) {
   LiveCluster cluster({.policy = {"--policy", "las:quantum=0"}});
   TakeState(cluster, "0.1.0-las");
@@ -135,6 +258,7 @@ TEST(StatesTest, ACopyIsPutBack) {
   ASSERT_EQ(cluster.controller().Wait(std::chrono::seconds(60)), 0);
   const std::string folder = cluster.Path("controller");
   fs::copy(folder, cluster.Path("copy"), fs::copy_options::recursive);
+  std::ofstream(cluster.Path("copy") + "/copy");  // says that it is one
   cluster.StartController();
   EXPECT_EQ(cluster.StateOf(running), v1::RUNNING) << "the copy has cost no job anything";
   const int late = cluster.SubmitWorker({"--gpus", "1"}, "sleep 600");
@@ -159,14 +283,67 @@ TEST(StatesTest, ACopyIsPutBack) {
   cluster.StartAgent(1);
   EXPECT_TRUE(cluster.AwaitState(running, v1::COMPLETED));
   EXPECT_EQ(cluster.LinesOf(running, "end").size(), 1U);
-  const int next = cluster.SubmitWorker({"--gpus", "2"}, "true");
-  EXPECT_EQ(next, late) << "a number that the copy does not know is given again";
-  EXPECT_TRUE(cluster.AwaitState(next, v1::COMPLETED));
   EXPECT_EQ(cluster.LinesOf(running, "TWICE").size(), 0U);
 }
 
-// The commands that docs/operations.md has for each node, on one without a launcher, whose
-// checkpoints may lie elsewhere.
+// Whatever the controller after the copy has given, also to jobs that left no trace on any node.
+TEST(StatesTest, NumbersGivenAfterTheCopyAreNotGivenAgain) {
+  LiveCluster cluster({.lease = kShortLease, .grace = 1});
+  cluster.StartController();
+  const auto submit = [&cluster](Words options) {
+    options.insert(options.begin(), "submit");
+    options.insert(options.end(), {"--gpus", "1", "--", "true"});
+    return cluster.AskFor<v1::SubmitReply>(options).job();
+  };
+  const auto status = [&cluster](const std::string& job) {
+    return cluster.AskFor<v1::JobsReply>({"status", job}).jobs(0);
+  };
+  ASSERT_EQ(submit({"--name", "kept"}), 1U);
+  const auto stop = [&cluster] {
+    cluster.controller().Signal(SIGTERM);
+    ASSERT_EQ(cluster.controller().Wait(std::chrono::seconds(60)), 0);
+  };
+  stop();
+  const std::string folder = cluster.Path("controller");
+  fs::copy(folder, cluster.Path("copy"), fs::copy_options::recursive);
+  std::ofstream(cluster.Path("copy") + "/copy");
+  const auto put_back = [&] {
+    fs::remove_all(folder);
+    fs::copy(cluster.Path("copy"), folder, fs::copy_options::recursive);
+  };
+
+  cluster.StartController();
+  EXPECT_EQ(submit({"--array", "0-1999"}), 2U) << "a copy that is not put back changes nothing";
+  stop();
+  put_back();
+  cluster.StartController();
+  const std::uint64_t first = submit({"--name", "first", "--hold"});
+  EXPECT_GT(first, 2001U);
+  const std::string number = std::to_string(first);
+  const std::uint64_t array = submit({"--array", "7-8", "--dependency", "afterok:" + number});
+  EXPECT_EQ(array, first + 1);
+  EXPECT_THAT(cluster.Ask({"status", "2"}).err, HasSubstr("there is no job 2"));
+
+  cluster.KillController();  // the numbers last
+  cluster.StartController();
+  EXPECT_EQ(status("1").request().name(), "kept");
+  EXPECT_EQ(status(number).request().name(), "first");
+  const std::string task = std::to_string(array) + "_8";
+  EXPECT_EQ(status(task).array_job(), array);
+  EXPECT_THAT(status(task).reason(), HasSubstr("waits for job " + number));
+  EXPECT_EQ(submit({}), array + 2);
+  cluster.StartAgent(0);
+  EXPECT_EQ(cluster.Ask({"release", number}).status, 0);
+  EXPECT_EQ(cluster.Ask({"wait", number, task, "1"}).status, 0);
+  EXPECT_EQ(cluster.Ask({"logs", task}).status, 0);
+
+  stop();
+  put_back();  // the same copy a second time
+  cluster.StartController();
+  EXPECT_GT(submit({}), array + 2);
+}
+
+// The commands that docs/operations.md has for each node, on one without a launcher.
 TEST(StatesTest, TheCommandsOfTheRestoreSucceedWithoutALauncher) {
   const std::string page = ReadAll(std::string(TRAINYARD_SOURCE_DIR) + "/docs/operations.md");
   const std::size_t begin = page.find("   SINCE=");
@@ -177,22 +354,16 @@ TEST(StatesTest, TheCommandsOfTheRestoreSucceedWithoutALauncher) {
   const fs::path agent = fs::path(scratch.path()) / "agent";
   ASSERT_NE(commands.find(folder), std::string::npos);
   commands.replace(commands.find(folder), folder.size(), agent.string());
-  for (const bool has_checkpoints : {false, true}) {
-    fs::create_directories(agent / "logs" / "1235-1");
-    for (const char* job : {"1234", "1235"}) {
-      if (has_checkpoints) {
-        fs::create_directories(agent / "checkpoints" / job);
-      }
-    }
-    fs::create_directories(agent / "checkpoints");
-    const std::string script = scratch.path() + "/restore.sh";
-    std::ofstream(script) << "set -eu\n" << commands;
-    EXPECT_EQ(std::system(("bash " + script).c_str()), 0);
-    EXPECT_FALSE(fs::exists(agent / "logs" / "1235-1"));
-    EXPECT_EQ(fs::exists(agent / "checkpoints" / "1234"), has_checkpoints);
-    EXPECT_FALSE(fs::exists(agent / "checkpoints" / "1235"));
-    fs::remove_all(scratch.path() + "/lost");
-  }
+  fs::create_directories(agent / "logs" / "1234-1");
+  fs::create_directories(agent / "logs" / "1234-2");
+  fs::last_write_time(agent / "logs" / "1234-1",
+                      fs::file_time_type::clock::now() - std::chrono::hours(24 * 365 * 20));
+  const std::string script = scratch.path() + "/restore.sh";
+  std::ofstream(script) << "set -eu\n" << commands;
+  EXPECT_EQ(std::system(("bash " + script).c_str()), 0);
+  EXPECT_TRUE(fs::exists(agent / "logs" / "1234-1"));
+  EXPECT_FALSE(fs::exists(agent / "logs" / "1234-2"));
+  EXPECT_TRUE(fs::exists(agent.parent_path() / "lost" / "logs" / "1234-2"));
 }
 
 // What a restart after a long outage makes of a job that has a time limit.

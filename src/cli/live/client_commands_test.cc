@@ -177,6 +177,10 @@ TEST(SubmitTest, WaitsForTheVerdict) {
   ASSERT_FALSE(declined.status.ok());
   EXPECT_EQ(declined.status.error().message, "job 12 declined: too late");
   EXPECT_EQ(declined.status.error().code, ErrorCode::kFailed);
+  // What the answer says already needs no waiting.
+  const Outcome at_once = Invoke({"submit", "--controller", no.address(), "--gpus", "2"}, {"x"});
+  ASSERT_FALSE(at_once.status.ok());
+  EXPECT_EQ(at_once.status.error().message, "job 12 declined: too late");
 }
 
 TEST(SubmitTest, OnlyAPromiseOfThePolicyIsOne) {

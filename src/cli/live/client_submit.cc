@@ -184,7 +184,8 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
     fmt::print("job {} submitted{}\n", submitted.job(), submitted.status().held() ? ", held" : "");
     std::fflush(stdout);  // before what may be said on stderr
   }
-  return options.wait ? ReportVerdict(submitted.status(), options.json) : Status();
+  const bool is_declined = submitted.status().state() == v1::REJECTED;
+  return options.wait || is_declined ? ReportVerdict(submitted.status(), options.json) : Status();
 }
 
 // The file with the nodes of the controller; all its apps can be submitted as far as that can be

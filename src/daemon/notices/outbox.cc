@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/notices/outbox.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <sstream>
 #include <system_error>
@@ -37,7 +33,7 @@ std::string NoticeText(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// A line of the file: the notice as it is sent, and the engine's time, by which it is known.
+// As it is kept: the notice as it is sent, and the engine's time, by which it is known.
 std::string LineOf(const live::Notice& notice) {
   ordered_json json = ToJson(notice);
   json["at"] = notice.at.time_since_epoch().count();
@@ -59,11 +55,12 @@ live::Notice FromJson(const ordered_json& json) {
 
 std::string JsonOf(const live::Notice& notice) { return NoticeText(ToJson(notice)); }
 
-Outbox::Outbox(Options options, Deliver deliver)
-    : options_(std::move(options)), deliver_(std::move(deliver)) {}
+Outbox::Outbox(Options options, store::NoticeTable& table, Deliver deliver)
+    : options_(std::move(options)), table_(table), deliver_(std::move(deliver)) {}
 
-Result<std::unique_ptr<Outbox>> Outbox::Open(Options options, Deliver deliver) {
-  std::unique_ptr<Outbox> made(new Outbox(std::move(options), std::move(deliver)));
+Result<std::unique_ptr<Outbox>> Outbox::Open(Options options, store::NoticeTable& table,
+                                             Deliver deliver) {
+  std::unique_ptr<Outbox> made(new Outbox(std::move(options), table, std::move(deliver)));
   RETURN_IF_ERROR(made->Read());
   made->thread_ = std::thread([&outbox = *made] { outbox.Run(); });
   return made;
@@ -77,6 +74,7 @@ Outbox::~Outbox() {
   changed_.notify_all();
   if (thread_.joinable()) {
     thread_.join();
+    Save();
   }
 }
 
@@ -86,38 +84,53 @@ void Outbox::Log(const std::string& line) const {
   }
 }
 
-// ---------------------------------------------------------------------------------------- the file
+// --------------------------------------------------------------------------------------- the table
 
-// Lines: a notice; {"done":N}, the first N that wait have arrived; {"mark":AT,"keys":[...]}, all up
-// to then has been put. A line that was not written to its end is the last one, and passed over.
+// Row 0 is the mark: {"mark":AT,"keys":[...]}, all up to then has been put. It is there from the
+// first Begin on. The others wait.
 Status Outbox::Read() {
+  ASSIGN_OR_RETURN(const std::vector<store::StoredNotice> rows, table_.Of(options_.name));
+  for (const store::StoredNotice& row : rows) {
+    TakeLine(row.text, row.number);
+    last_number_ = row.number;
+  }
+  is_new_ = rows.empty();
+  return options_.former_file.empty() ? Status() : TakeOver();
+}
+
+// Lines of the former file: as rows, and {"done":N}, the first N that wait have arrived. One that
+// was not written to its end is the last, and passed over.
+Status Outbox::TakeOver() {
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(options_.file).parent_path(), error);
-  is_new_ = !std::filesystem::exists(options_.file, error);
-  constexpr mode_t kMine = 0600;
-  if (!is_new_) {
-    ASSIGN_OR_RETURN(const std::string text, io::ReadBytes(options_.file));
+  if (!std::filesystem::exists(options_.former_file, error)) {
+    return {};
+  }
+  if (is_new_) {
+    ASSIGN_OR_RETURN(const std::string text, io::ReadBytes(options_.former_file));
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      TakeLine(line);
+      TakeLine(line, ++last_number_);
+    }
+    for (const Waiting& one : waiting_) {
+      Keep(one);
+    }
+    is_new_ = false;
+    marked_ = false;
+    Save();
+    if (!save_error_.empty()) {
+      return Failed(save_error_);
     }
   }
-  file_ =
-      io::Descriptor(open(options_.file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMine));
-  if (!file_.open()) {
-    return Failed(fmt::format("{}: cannot be written: {}", options_.file,
-                              std::generic_category().message(errno)));
-  }
-  Rewrite();
+  std::filesystem::remove(options_.former_file, error);
   return {};
 }
 
-void Outbox::TakeLine(const std::string& line) {
+void Outbox::TakeLine(const std::string& line, std::uint64_t number) {
   const ordered_json json = ordered_json::parse(line, nullptr, false);
-  if (!json.is_object()) {
-    return;
-  }
   try {
+    if (!json.is_object()) {
+      return;
+    }
     if (json.contains("done")) {
       const auto done = std::min(json["done"].get<std::size_t>(), waiting_.size());
       waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(done));
@@ -126,13 +139,39 @@ void Outbox::TakeLine(const std::string& line) {
       last_keys_ = json.at("keys").get<std::set<std::string>>();
     } else {
       live::Notice notice = FromJson(json);
-      Know(notice);
+      if (notice.at >= last_at_) {
+        Know(notice);
+      }
       std::string text = JsonOf(notice);
-      waiting_.push_back({.notice = std::move(notice), .json = std::move(text)});
+      waiting_.push_back({.number = number, .notice = std::move(notice), .json = std::move(text)});
     }
   } catch (const ordered_json::exception&) {  // of another version, or damaged
-    Log(fmt::format("a line of {} cannot be read and is passed over", options_.file));
+    Log("a notice that was kept cannot be read and is passed over");
   }
+}
+
+void Outbox::Keep(const Waiting& waiting) {
+  table_.Put(options_.name, {.number = waiting.number, .text = LineOf(waiting.notice)});
+}
+
+void Outbox::Save() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint64_t number : std::exchange(arrived_, {})) {
+      table_.Drop(options_.name, number);
+    }
+    if (!std::exchange(marked_, true)) {
+      table_.Put(options_.name, {.number = 0,
+                                 .text = NoticeText({{"mark", last_at_.time_since_epoch().count()},
+                                                     {"keys", last_keys_}})});
+    }
+  }
+  const Status saved = table_.Save();
+  const std::string error = saved.ok() ? std::string() : saved.error().message;
+  if (error != save_error_ && !error.empty()) {
+    Log(error + "; what has arrived may be told again after a restart");
+  }
+  save_error_ = error;
 }
 
 bool Outbox::IsKnown(const live::Notice& notice) const {
@@ -147,36 +186,6 @@ void Outbox::Know(const live::Notice& notice) {
   last_keys_.insert(KeyOf(notice));
 }
 
-void Outbox::Append(const std::string& line) {
-  const std::string bytes = line + "\n";
-  ++lines_;
-  if (write(file_.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    Log(fmt::format("{} cannot be written: {}; a restart may forget what is on its way",
-                    options_.file, std::generic_category().message(errno)));
-  }
-}
-
-// The file with what is still on its way, and nothing else.
-void Outbox::Rewrite() {
-  const std::string path = options_.file + ".new";
-  constexpr mode_t kMine = 0600;
-  io::Descriptor made(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMine));
-  std::string text =
-      NoticeText({{"mark", last_at_.time_since_epoch().count()}, {"keys", last_keys_}});
-  text += "\n";
-  for (const Waiting& one : waiting_) {
-    text += LineOf(one.notice) + "\n";
-  }
-  const bool written =
-      made.open() &&
-      write(made.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      fdatasync(made.get()) == 0 && rename(path.c_str(), options_.file.c_str()) == 0;
-  if (written) {
-    file_ = io::Descriptor(open(options_.file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-    lines_ = waiting_.size() + 1;
-  }
-}
-
 // ---------------------------------------------------------------------------------------- in, out
 
 void Outbox::Put(const live::Notice& notice) {
@@ -186,21 +195,26 @@ void Outbox::Put(const live::Notice& notice) {
       return;
     }
     Know(notice);
-    Append(LineOf(notice));
-    waiting_.push_back({.notice = notice, .json = JsonOf(notice)});
+    marked_ = false;
+    waiting_.push_back({.number = ++last_number_, .notice = notice, .json = JsonOf(notice)});
+    Keep(waiting_.back());
     if (waiting_.size() > options_.most) {
       Log(fmt::format("more than {} notices are on their way; that of job {} ({}) is given up",
                       options_.most, waiting_.front().notice.job, waiting_.front().notice.event));
+      arrived_.push_back(waiting_.front().number);
       waiting_.pop_front();
-      Append(R"({"done":1})");
     }
   }
   changed_.notify_all();
 }
 
 void Outbox::Begin() {
-  const std::lock_guard lock(mutex_);
-  begun_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    begun_ = true;
+    marked_ = marked_ && !is_new_;
+  }
+  Save();
 }
 
 void Outbox::Run() {
@@ -214,18 +228,19 @@ void Outbox::Run() {
       }
       first = waiting_.front();
     }
-    const std::string key = KeyOf(first.notice);
+    const std::uint64_t number = first.number;
     if (!DeliverFirst(std::move(first))) {
       return;
     }
-    const std::lock_guard lock(mutex_);
-    if (!waiting_.empty() && KeyOf(waiting_.front().notice) == key) {  // it may have been given up
-      waiting_.pop_front();
-      Append(R"({"done":1})");
+    {
+      const std::lock_guard lock(mutex_);
+      if (!waiting_.empty() && waiting_.front().number == number) {  // it may have been given up
+        waiting_.pop_front();
+        arrived_.push_back(number);
+      }
     }
-    constexpr std::size_t kMostLines = 1000;
-    if (lines_ > kMostLines && lines_ > 4 * waiting_.size()) {
-      Rewrite();
+    if (options_.arrived) {
+      options_.arrived();
     }
   }
 }

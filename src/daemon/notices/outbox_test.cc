@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/file.h"
+#include "store/store.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::daemon {
@@ -35,31 +36,39 @@ class OutboxTest : public testing::Test {
  protected:
   // As at each start of a controller. Nothing arrives while `broken_`.
   void Open(std::size_t most = 100, milliseconds patience = std::chrono::hours(1)) {
-    outbox_.reset();
-    Result<std::unique_ptr<Outbox>> opened =
-        Outbox::Open({.file = folder_.path() + "/notices/url",
-                      .name = "test",
-                      .log =
-                          [this](const std::string& line) {
-                            const std::lock_guard lock(mutex_);
-                            log_ += line + "\n";
-                          },
-                      .most = most,
-                      .first_pause = milliseconds(1),
-                      .longest_pause = milliseconds(4),
-                      .patience = patience},
-                     [this](const live::Notice& notice, const std::string& json) -> Status {
-                       const std::lock_guard lock(mutex_);
-                       ++tries_;
-                       if (broken_) {
-                         return Failed("nobody is there");
-                       }
-                       arrived_.push_back(notice.job);
-                       last_ = json;
-                       return {};
-                     });
+    Close();
+    Result<std::unique_ptr<store::Store>> store = store::OpenStore(folder_.path() + "/state");
+    ASSERT_TRUE(store.ok()) << store.error().message;
+    store_ = std::move(store).value();
+    Result<std::unique_ptr<Outbox>> opened = Outbox::Open(
+        {.name = "test",
+         .former_file = former_file_,
+         .log =
+             [this](const std::string& line) {
+               const std::lock_guard lock(mutex_);
+               log_ += line + "\n";
+             },
+         .arrived = [this] { ++saves_due_; },
+         .most = most,
+         .first_pause = milliseconds(1),
+         .longest_pause = milliseconds(4),
+         .patience = patience},
+        *store_->notices(), [this](const live::Notice& notice, const std::string& json) -> Status {
+          const std::lock_guard lock(mutex_);
+          ++tries_;
+          if (broken_) {
+            return Failed("nobody is there");
+          }
+          arrived_.push_back(notice.job);
+          last_ = json;
+          return {};
+        });
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     outbox_ = std::move(opened).value();
+  }
+  void Close() {
+    outbox_.reset();
+    store_.reset();
   }
   template <class Condition>
   bool Comes(const Condition& condition) {
@@ -78,13 +87,27 @@ class OutboxTest : public testing::Test {
     return Comes([&] { return arrived_.size() >= count; });
   }
 
+  // The rows of the store, but the mark.
+  [[nodiscard]] std::size_t Kept() const {
+    const auto rows = store_->notices()->Of("test");
+    EXPECT_TRUE(rows.ok());
+    std::size_t kept = 0;
+    for (const store::StoredNotice& row : rows.value()) {
+      kept += row.number > 0 ? 1 : 0;
+    }
+    return kept;
+  }
+
   ScratchFolder folder_;
+  const std::string former_file_ = folder_.path() + "/url";
   std::mutex mutex_;
   std::vector<std::uint64_t> arrived_;
   std::string last_;
   std::string log_;
   int tries_ = 0;
+  std::atomic<int> saves_due_ = 0;
   std::atomic<bool> broken_ = false;
+  std::unique_ptr<store::Store> store_;
   std::unique_ptr<Outbox> outbox_;  // last: its thread uses the rest
 };
 
@@ -164,21 +187,82 @@ TEST_F(OutboxTest, ANoticeIsGivenUpAfterSomeTime) {
   ASSERT_TRUE(Comes([&] { return log_.find("is given up") != std::string::npos; }));
 }
 
-TEST_F(OutboxTest, ADamagedFileIsReadAsFarAsItGoes) {
-  broken_ = true;
+TEST_F(OutboxTest, WhatHasArrivedLeavesTheStoreAtTheNextSave) {
   Open();
   outbox_->Begin();
   outbox_->Put(NoticeOf(1, 10));
   outbox_->Put(NoticeOf(2, 20));
-  outbox_.reset();
-  const std::string path = folder_.path() + "/notices/url";
-  std::string text = io::ReadBytes(path).value();
-  std::ofstream(path, std::ios::trunc) << "{\"job\":7}\nnonsense\n"
-                                       << text.substr(0, text.size() - 9);
+  ASSERT_TRUE(Arrive(2));
+  ASSERT_TRUE(Comes([&] { return saves_due_ == 2; }));
+  outbox_->Save();
+  EXPECT_EQ(Kept(), 0U);
+  broken_ = true;
+  outbox_->Put(NoticeOf(3, 30));
+  EXPECT_EQ(Kept(), 0U) << "a notice costs no write of its own";
+  outbox_->Save();
+  EXPECT_EQ(Kept(), 1U);
+}
+
+// As when the controller dies: what it has put since the last save is told again by its journal.
+TEST_F(OutboxTest, WithoutASaveNothingIsLost) {
+  broken_ = true;
+  const std::string state = folder_.path() + "/state";
+  const std::string copy = folder_.path() + "/copy";
+  Open();
+  outbox_->Begin();
+  outbox_->Put(NoticeOf(1, 10));
+  outbox_->Save();
+  outbox_->Put(NoticeOf(2, 20));
+  std::filesystem::copy(state, copy, std::filesystem::copy_options::recursive);
+  Close();
+  std::filesystem::remove_all(state);
+  std::filesystem::rename(copy, state);
   broken_ = false;
   Open();
-  ASSERT_TRUE(Arrive(1));
-  EXPECT_THAT(arrived_, ElementsAre(1));
+  outbox_->Put(NoticeOf(1, 10));
+  outbox_->Put(NoticeOf(2, 20));
+  outbox_->Begin();
+  outbox_->Put(NoticeOf(3, 30));
+  ASSERT_TRUE(Arrive(3));
+  EXPECT_THAT(arrived_, ElementsAre(1, 2, 3));
+}
+
+// Of 0.2.0: its mark, a notice that has arrived, one that has not, a line that is none, and one
+// that was not written to its end.
+TEST_F(OutboxTest, TheFileOf020IsTakenOver) {
+  const auto line = [](int job, int at) {
+    return R"({"job":)" + std::to_string(job) + R"(,"name":"a","user":"ann","event":"end",)" +
+           R"("time":1.5,"state":"completed","reason":"","at":)" + std::to_string(at) + "}\n";
+  };
+  const std::string cut = line(6, 60);
+  std::ofstream(former_file_) << R"({"mark":20,"keys":["2 end"]})"
+                              << "\n"
+                              << line(3, 30) << line(4, 40)
+                              << "{\"done\":1}\nnonsense\n{\"job\":7}\n"
+                              << line(5, 50) << cut.substr(0, cut.size() - 9);
+  broken_ = true;
+  Open();
+  EXPECT_FALSE(std::filesystem::exists(former_file_));
+  EXPECT_EQ(Kept(), 2U);
+  Open();  // from the store
+  broken_ = false;
+  for (int job = 1; job <= 6; ++job) {
+    outbox_->Put(NoticeOf(static_cast<std::uint64_t>(job), job * 10));
+  }
+  ASSERT_TRUE(Arrive(3));
+  EXPECT_THAT(arrived_, ElementsAre(4, 5, 6)) << "6 was never whole, the others were put before";
+}
+
+// It was interrupted before it could remove the file.
+TEST_F(OutboxTest, TheFileOf020IsTakenOverOnce) {
+  Open();
+  outbox_->Begin();
+  std::ofstream(former_file_)
+      << R"({"job":1,"name":"","user":"","event":"end","time":1,"state":"","reason":"","at":5})"
+      << "\n";
+  Open();
+  EXPECT_EQ(Kept(), 0U);
+  EXPECT_FALSE(std::filesystem::exists(former_file_));
 }
 
 TEST_F(OutboxTest, AProgramGetsTheNoticeByItsInputAndItsEnvironment) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/archive/tar.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <utility>
 
@@ -15,28 +16,22 @@
 namespace trainyard::io {
 namespace {
 
-// Name and content of each file; a name that ends in '/' is a folder.
+// What `tar` makes of files with these names and contents; a name that ends in '/' is a folder.
 std::string Tar(std::initializer_list<std::pair<const char*, std::string_view>> files) {
-  std::string bytes(1 << 20, '\0');
-  std::size_t used = 0;
-  archive* const tar = archive_write_new();
-  archive_write_set_format_ustar(tar);
-  archive_write_open_memory(tar, bytes.data(), bytes.size(), &used);
+  const ScratchFolder folder;
+  const std::string result = folder.path() + "/t.tar";
+  std::string command =
+      "tar --format=ustar --no-recursion -C '" + folder.path() + "' -cf '" + result + "'";
   for (const auto& [name, content] : files) {
-    archive_entry* const entry = archive_entry_new();
-    const bool is_folder = std::string_view(name).ends_with('/');
-    archive_entry_set_pathname(entry, name);
-    archive_entry_set_filetype(entry, is_folder ? AE_IFDIR : AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
-    archive_entry_set_size(entry, static_cast<la_int64_t>(content.size()));
-    archive_write_header(tar, entry);
-    archive_write_data(tar, content.data(), content.size());
-    archive_entry_free(entry);
+    const std::filesystem::path path = folder.path() + "/" + name;
+    std::filesystem::create_directories(path.parent_path());
+    if (path.has_filename()) {
+      std::ofstream(path) << content;
+    }
+    command += std::string(" ") + name;
   }
-  archive_write_close(tar);
-  archive_write_free(tar);
-  bytes.resize(used);
-  return bytes;
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  return ReadBytes(result).value();
 }
 
 std::string ErrorOf(const std::string& bytes) {

@@ -14,8 +14,8 @@ std::string ChangeLog::SubmitText(JobId job, std::size_t count) const {
   const v1::JobRequest& request = *state_.jobs[job].request;
   v1::ClientRequest from;
   *from.mutable_caller() = request.launch().owner();
-  return "job " + std::to_string(NumberOf(job)) + ": submitted by " + ChangerText(from) + ": '" +
-         request.name() + "', " + GpusText(request.gpus()) +
+  return "job " + std::to_string(state_.numbers.Of(job)) + ": submitted by " + ChangerText(from) +
+         ": '" + request.name() + "', " + GpusText(request.gpus()) +
          (count > 1 ? ", " + std::to_string(count) + " tasks" : "");
 }
 

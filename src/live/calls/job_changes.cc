@@ -228,12 +228,13 @@ std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t 
             "an array",
             name, text);
       }
-      if (number->job > before || !statuses_.MaySee(owner, JobAt(number->job - 1))) {
+      const std::optional<JobId> earlier = state_.numbers.Find(number->job, before);
+      if (!earlier || !statuses_.MaySee(owner, *earlier)) {
         return fmt::format("there is no earlier job {}, for which dependency '{}' waits", name,
                            text);
       }
-      const LiveJob& job = state_.jobs[JobAt(number->job - 1)];
-      const bool is_array = job.array && NumberOf(*job.array) == number->job;
+      const LiveJob& job = state_.jobs[*earlier];
+      const bool is_array = job.array == earlier;
       const Result<model::ArrayTasks> tasks =
           model::ParseArray(model::PartOf<JobTraits>(*job.spec).array);
       if (number->task && !(is_array && tasks.ok() &&
@@ -374,7 +375,7 @@ void LiveCalls::AddChange(const v1::ClientRequest& from, const std::vector<JobId
       for (const JobId job : jobs) {  // once that is in the journal
         const LiveAttempt& attempt = *state_.attempts[job].wanted();
         v1::ControllerMessage message;
-        message.mutable_signal()->mutable_id()->set_job(NumberOf(job));
+        message.mutable_signal()->mutable_id()->set_job(state_.numbers.Of(job));
         message.mutable_signal()->mutable_id()->set_attempt(attempt.number);
         message.mutable_signal()->set_signal(from.signal().signal());
         answers_.push_back([this, nodes = attempt.nodes(), message = std::move(message)] {
@@ -420,7 +421,7 @@ std::variant<LiveCalls::Update, Refusal> LiveCalls::UpdateOf(const v1::UpdateReq
   if (!with_array && !WaitsAsItsArray(id, request)) {
     return Refusal{.code = kFailedPrecondition,
                    .text = "begin and dependency are those of the whole array; expected job " +
-                           std::to_string(NumberOf(*job.array))};
+                           std::to_string(state_.numbers.Of(*job.array))};
   }
   v1::JobRequest wanted = WithValues(*job.request, request);
   if (wanted.name().empty()) {

@@ -27,13 +27,14 @@ Selected::Selected(const LiveState& state, const LiveStatuses& statuses,
                    std::uint64_t number, std::size_t known)
     : state_(state) {
   if (selection == nullptr) {
-    if (number == 0 || number > known) {
+    const std::optional<JobId> job = state_.numbers.Find(number, known);
+    if (!job) {
       v1::LeftOut& unknown = unknown_.emplace_back();
       unknown.set_code(kNotFound);
       unknown.set_why("there is no job " + std::to_string(number));
       return;
     }
-    Add(from, JobAt(number - 1), true);
+    Add(from, *job, true);
     return;
   }
   for (const std::string& text : selection->jobs()) {
@@ -51,12 +52,14 @@ Selected::Selected(const LiveState& state, const LiveStatuses& statuses,
 
 void Selected::AddNamed(const v1::ClientRequest& from, const std::string& text, std::size_t known) {
   const std::optional<model::JobNumber> number = model::ParseJobNumber(text);
+  const std::optional<JobId> named =
+      number ? state_.numbers.Find(number->job, known) : std::nullopt;
   v1::LeftOut unknown;
   if (!number) {
     unknown.set_code(kInvalidArgument);
     unknown.set_why("'" + text +
                     "' is no job; expected its number, or ARRAY_INDEX for a task of an array");
-  } else if (number->job > known) {
+  } else if (!named) {
     unknown.set_code(kNotFound);
     unknown.set_why("there is no job " + text);
   }
@@ -64,7 +67,7 @@ void Selected::AddNamed(const v1::ClientRequest& from, const std::string& text, 
     unknown_.push_back(std::move(unknown));
     return;
   }
-  const JobId first = JobAt(number->job - 1);
+  const JobId first = *named;
   const bool is_array = state_.jobs[first].array == first;
   const std::size_t end = is_array ? EndOfArray(first, known) : Index(first) + 1;
   if (!number->task) {
@@ -131,9 +134,10 @@ std::vector<v1::LeftOut> Selected::LeftOut(bool nothing_else) const {
     const std::optional<JobId>& array = state_.jobs[left.job].array;
     const int code = nothing_else || IsNamed(left.job) ? left.why.code : 0;
     groups
-        .try_emplace({array ? NumberOf(*array) : 0,
-                      array || !IsNamed(left.job) ? 0 : NumberOf(left.job), code, left.why.text},
-                     Group{.jobs = {}, .place = groups.size()})
+        .try_emplace(
+            {array ? state_.numbers.Of(*array) : 0,
+             array || !IsNamed(left.job) ? 0 : state_.numbers.Of(left.job), code, left.why.text},
+            Group{.jobs = {}, .place = groups.size()})
         .first->second.jobs.push_back(left.job);
   }
   const std::size_t begin = all.size();
@@ -145,8 +149,9 @@ std::vector<v1::LeftOut> Selected::LeftOut(bool nothing_else) const {
       std::sort(group.jobs.begin(), group.jobs.end());
       std::vector<std::int64_t> indices;
       for (const JobId job : group.jobs) {
-        indices.push_back(std::get<0>(key) != 0 ? state_.jobs[job].array_index
-                                                : static_cast<std::int64_t>(NumberOf(job)));
+        indices.push_back(std::get<0>(key) != 0
+                              ? state_.jobs[job].array_index
+                              : static_cast<std::int64_t>(state_.numbers.Of(job)));
       }
       name = model::RangesText(indices);
       if (std::get<0>(key) != 0) {
@@ -154,7 +159,7 @@ std::vector<v1::LeftOut> Selected::LeftOut(bool nothing_else) const {
       }
     }
     for (const JobId job : group.jobs) {
-      left.add_jobs(NumberOf(job));
+      left.add_jobs(state_.numbers.Of(job));
     }
     left.set_code(std::get<2>(key));
     left.set_why(base::ReplaceAll(std::get<3>(key), "{}", name));

@@ -2,6 +2,7 @@
 #include "live/failures/failure_book.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "base/earlier.h"
@@ -35,9 +36,8 @@ std::string_view NameOf(v1::AttemptReport::Cause cause) {
   }
 }
 
-std::string VanishedKeyOf(JobId job) {
-  return VanishedKey({}) + ", job " + std::to_string(Index(job));
-}
+// Before any window.
+constexpr TimePoint kLongAgo{Duration{std::numeric_limits<std::int64_t>::min() / 2}};
 
 // So many faults of single nodes, one after the other.
 std::int64_t FaultsThatExplain(std::vector<NodeId> vanished_on) {
@@ -189,15 +189,14 @@ void FailureBook::TakeNodeFailure(const FailureNote& note, TimePoint at) {
   const bool vanished = note.cause == v1::AttemptReport::SUPERVISOR_LOST;
   // A doubtful one counts when the job has run elsewhere. A job whose supervisors vanish wherever
   // it is says little of the nodes.
-  if (OwnerOf({.cause = note.cause}) == FailureOwner::kNode && (!vanished || job.vanished == 0)) {
+  if (OwnerOf({.cause = note.cause}) == FailureOwner::kNode &&
+      (!vanished || job.vanished.empty())) {
     CountFailure(note, at);
   }
   job.avoided[note.node] = {
       .cause = note.cause, .key = note.key, .text = note.text, .agent = note.agent};
   if (vanished) {
-    ++job.vanished;
-    ++job.vanished_on[note.node];
-    NoteVanished(note.job, note.node, at);
+    job.vanished.push_back({.node = note.node, .at = at});
   }
   if (vanished || !note.avoids) {
     Pause(job, note.text, at);
@@ -220,8 +219,7 @@ void FailureBook::TakeRanWell(const FailureNote& note) {
   if (const auto at = jobs_.find(note.job); at != jobs_.end()) {
     Job& job = at->second;
     job.failures = 0;
-    job.vanished = 0;
-    job.vanished_on.clear();
+    job.vanished.clear();
     for (const NodeId node : job.left_soon) {
       if (is_elsewhere(node)) {
         nodes_[Index(node)].strangers.insert(note.job);
@@ -309,11 +307,6 @@ void FailureBook::CountReason(const FailureNote& note, TimePoint at) {
   for (Node& node : nodes_) {  // it was not theirs
     node.in_a_row = node.last_key == note.key ? 0 : node.in_a_row;
   }
-}
-
-void FailureBook::NoteVanished(JobId job, NodeId node, TimePoint at) {
-  std::erase_if(reasons_, [&](const Reason& reason) { return reason.at + rules_.window < at; });
-  reasons_.push_back({.key = VanishedKeyOf(job), .node = node, .at = at});
 }
 
 bool FailureBook::IsOfTheCluster(const std::string& key, TimePoint now) const {
@@ -475,17 +468,13 @@ bool FailureBook::IsOfOneJob(const FailureNote& note, int eligible) const {
 // On which nodes, in their order; those of the last window.
 std::vector<NodeId> FailureBook::VanishedInARow(const Vanishing& last) const {
   std::vector<NodeId> nodes;
-  const auto at = jobs_.find(last.job);
-  const std::size_t in_a_row =
-      at == jobs_.end() ? 0 : static_cast<std::size_t>(at->second.vanished);
-  const std::string key = VanishedKeyOf(last.job);
-  for (auto reason = reasons_.rbegin(); reason != reasons_.rend() && nodes.size() < in_a_row;
-       ++reason) {
-    if (reason->key == key && reason->at + rules_.window >= last.at) {
-      nodes.push_back(reason->node);
+  if (const auto job = jobs_.find(last.job); job != jobs_.end()) {
+    for (const Vanished& vanished : job->second.vanished) {
+      if (vanished.at + rules_.window >= last.at) {
+        nodes.push_back(vanished.node);
+      }
     }
   }
-  std::reverse(nodes.begin(), nodes.end());
   nodes.push_back(last.node);
   return nodes;
 }
@@ -509,7 +498,8 @@ int FailureBook::VanishesTooOften(const Vanishing& vanishing, int eligible,
     return nodes_[Index(suspect.first)].in_a_row > 0 &&
            std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
              return entry.first != vanishing.job &&
-                    entry.second.vanished_on.contains(suspect.first) &&
+                    std::any_of(entry.second.vanished.begin(), entry.second.vanished.end(),
+                                [&](const Vanished& at) { return at.node == suspect.first; }) &&
                     (user.empty() || user_of(entry.first) != user);
            });
   };
@@ -528,7 +518,7 @@ bool FailureBook::WantsToKnow(JobId id, const std::vector<NodeId>& nodes, TimePo
     const auto is_doubtful = [](const auto& entry) {
       return OwnerOf({.cause = entry.second.cause}) == FailureOwner::kDoubtful;
     };
-    if (job.failures > 0 || job.vanished > 0 || !job.left_soon.empty() ||
+    if (job.failures > 0 || !job.vanished.empty() || !job.left_soon.empty() ||
         std::any_of(job.avoided.begin(), job.avoided.end(), is_doubtful)) {
       return true;
     }
@@ -592,14 +582,51 @@ std::string FailureBook::WhyHeld(JobId id) const {
          " s after failure " + std::to_string(job.failures) + " in a row: " + job.paused_for;
 }
 
-void FailureBook::Serialize(StateStream& state) {
+void FailureBook::FormerJob::Serialize(StateStream& state) {
+  constexpr int kMost = 100'000;  // of one job: the bytes are not what was written
+  std::map<NodeId, int> counts;
+  for (const Vanished& one : job.vanished) {
+    ++counts[one.node];
+  }
+  auto all = static_cast<int>(job.vanished.size());
+  state(job.avoided, job.left_soon, job.failures, all, counts, job.until, job.paused_for,
+        job.failed_at, job.none_left, job.told, job.held);
+  if (!state.reading()) {
+    return;
+  }
+  for (const auto& [node, count] : counts) {
+    all -= count;
+    if (count < 0 || count > kMost) {
+      return state.Fail();
+    }
+    job.vanished.insert(job.vanished.end(), static_cast<std::size_t>(count),
+                        {.node = node, .at = kLongAgo});
+  }
+  if (all != 0) {
+    state.Fail();
+  }
+}
+
+void FailureBook::Serialize(StateStream& state, bool former) {
   if (state.Size(nodes_.size()) != nodes_.size()) {
     return state.Fail();
   }
   for (Node& node : nodes_) {
     state(node);
   }
-  state(jobs_, reasons_, cluster_text_, cluster_pauses_, cluster_until_);
+  if (former) {
+    std::map<JobId, FormerJob> jobs;
+    for (const auto& [id, job] : jobs_) {
+      jobs[id].job = job;
+    }
+    state(jobs);
+    for (auto& [id, read] : jobs) {
+      jobs_[id] = std::move(read.job);
+    }
+  } else {
+    state(jobs_);
+  }
+  state(reasons_, cluster_text_, cluster_pauses_, cluster_until_);
   CountDoubts();
 }
 

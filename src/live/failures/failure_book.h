@@ -183,7 +183,8 @@ class FailureBook {
   }
   [[nodiscard]] const FailureRules& rules() const { return rules_; }
 
-  void Serialize(StateStream& state);
+  // `former`: as in snapshots before format 10.
+  void Serialize(StateStream& state, bool former = false);
 
  private:
   // Why a job avoids a node.
@@ -195,23 +196,34 @@ class FailureBook {
 
     void Serialize(StateStream& state) { state(cause, key, text, agent); }
   };
+  // An attempt whose supervisor has gone.
+  struct Vanished {
+    NodeId node{};
+    TimePoint at{};
+
+    void Serialize(StateStream& state) { state(node, at); }
+  };
   struct Job {
     std::map<NodeId, Fault> avoided;
-    std::set<NodeId> left_soon;         // where it failed soon, by its own account
-    int failures = 0;                   // in a row that call for a pause
-    int vanished = 0;                   // in a row
-    std::map<NodeId, int> vanished_on;  // of these on which
-    TimePoint until{};                  // it is held back
-    std::string paused_for;             // why
-    TimePoint failed_at{};              // last
-    bool none_left = false;             // it avoids too many nodes
-    std::vector<NodeId> told;           // to the engine
-    bool held = false;                  // as the engine was told
+    std::set<NodeId> left_soon;      // where it failed soon, by its own account
+    int failures = 0;                // in a row that call for a pause
+    std::vector<Vanished> vanished;  // in a row, oldest first
+    TimePoint until{};               // it is held back
+    std::string paused_for;          // why
+    TimePoint failed_at{};           // last
+    bool none_left = false;          // it avoids too many nodes
+    std::vector<NodeId> told;        // to the engine
+    bool held = false;               // as the engine was told
 
     void Serialize(StateStream& state) {
-      state(avoided, left_soon, failures, vanished, vanished_on, until, paused_for, failed_at,
-            none_left, told, held);
+      state(avoided, left_soon, failures, vanished, until, paused_for, failed_at, none_left, told,
+            held);
     }
+  };
+  // As snapshots before format 10 have it: how many have vanished where, without their times.
+  struct FormerJob {
+    Job job;
+    void Serialize(StateStream& state);
   };
   struct Node {
     int in_a_row = 0;
@@ -244,7 +256,6 @@ class FailureBook {
   [[nodiscard]] Duration PauseOf(int failures) const;
   void CountFailure(const FailureNote& note, TimePoint at);
   void CountReason(const FailureNote& note, TimePoint at);
-  void NoteVanished(JobId job, NodeId node, TimePoint at);
   [[nodiscard]] std::vector<NodeId> VanishedInARow(const Vanishing& last) const;
   [[nodiscard]] bool OthersFailFor(const FailureNote& note) const;
   [[nodiscard]] bool IsOfTheCluster(const std::string& key, TimePoint now) const;
@@ -261,7 +272,7 @@ class FailureBook {
   std::map<JobId, Job> jobs_;  // those with something to remember
   std::vector<Node> nodes_;
   std::size_t nodes_in_doubt_ = 0;  // with failures in a row
-  std::vector<Reason> reasons_;     // of the last window; of vanished attempts all, by job
+  std::vector<Reason> reasons_;     // of the last window
   std::string cluster_text_;        // the last reason that was the whole cluster's
   int cluster_pauses_ = 0;          // in a row
   TimePoint cluster_until_{};

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace trainyard::live {
@@ -490,6 +491,43 @@ TEST_F(BookTest, TheFactsGiveTheSameBookAgain) {
   StateStream third;
   read.Serialize(third);
   EXPECT_EQ(third.bytes(), one.bytes());
+}
+
+// As 0.2.0 has written it: how many attempts of a job have vanished on which node, and not when.
+TEST_F(BookTest, TheFormOf020IsReadAndWritten) {
+  using Fault = std::tuple<v1::AttemptReport::Cause, std::string, std::string, std::string>;
+  using Job = std::tuple<std::map<NodeId, Fault>, std::set<NodeId>, int, int, std::map<NodeId, int>,
+                         TimePoint, std::string, TimePoint, bool, std::vector<NodeId>, bool>;
+  using Node = std::tuple<int, std::string, std::string, TimePoint, std::set<JobId>, std::string>;
+  std::vector<Node> nodes(cluster_.nodes.size());
+  std::get<0>(nodes[1]) = 1;
+  std::map<JobId, Job> jobs;
+  std::get<3>(jobs[JobAt(7)]) = 3;
+  std::get<4>(jobs[JobAt(7)]) = {{NodeAt(1), 2}, {NodeAt(2), 1}};
+  std::vector<std::tuple<std::string, NodeId, TimePoint>> reasons;
+  std::string text = "a reason";
+  int pauses = 2;
+  TimePoint until = AtSeconds(5);
+  StateStream written;
+  written(nodes, jobs, reasons, text, pauses, until);
+  StateStream bytes(written.bytes());
+  book_->Serialize(bytes, true);
+  EXPECT_TRUE(bytes.complete());
+  StateStream again;
+  book_->Serialize(again, true);
+  EXPECT_EQ(again.bytes(), written.bytes());
+  for (const int node : {3, 4}) {  // now; what was before says nothing of job 0
+    Vanishes(0, node);
+  }
+  EXPECT_EQ(VanishesTooOften(5), 3);
+  EXPECT_EQ(VanishesTooOften(1), 0) << "another job's have vanished there";
+  std::get<3>(jobs[JobAt(7)]) = 4;
+  StateStream wrong;
+  wrong(nodes, jobs, reasons, text, pauses, until);
+  StateStream damaged(wrong.bytes());
+  FailureBook other(cluster_, FailureRules{});
+  other.Serialize(damaged, true);
+  EXPECT_FALSE(damaged.good()) << "three are not four";
 }
 
 }  // namespace

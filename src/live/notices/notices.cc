@@ -98,7 +98,7 @@ void Notices::Tell(JobId job, const char* event) {
   const v1::JobRequest& request = *state_.jobs[job].request;
   const bool begins = event == std::string_view(kNotifyBegin);  // it may have ended since
   const v1::JobState state = begins ? v1::RUNNING : statuses_.StateOf(job);
-  state_.options.notice({.job = NumberOf(job),
+  state_.options.notice({.job = state_.numbers.Of(job),
                          .name = request.name(),
                          .user = request.user(),
                          .event = event,

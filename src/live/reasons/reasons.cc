@@ -68,7 +68,8 @@ std::vector<Leaving> LeavingOn(const LiveState& state, NodeId node) {
     }
     Leaving one{.job = key.first, .gpus = gpus};
     if (attempt != nullptr && attempt->told_to_stop) {
-      const double grace = Seconds(state.GraceOf(state.jobs[JobAt(key.first - 1)]));
+      const double grace =
+          Seconds(state.GraceOf(state.jobs[*state.numbers.Find(key.first, state.jobs.size())]));
       const double since = Seconds(state.now - attempt->notice) / state.options.time_scale;
       one.left_s = std::max(0.0, grace - since);
     }
@@ -397,9 +398,10 @@ std::string Reasons::WhoHasNotLeft(const LiveAttempt& attempt) const {
     for (const supervisor::AttemptKey& key : state_.gates.On(part.node, part.gpus)) {
       const LiveAttempt* const other = state_.attempts.Find(key);
       if (other == nullptr || !attempt.MayShareWith(*other)) {
-        const JobId job = JobAt(key.first - 1);  // a stray's is perhaps one that is not known
-        return (state_.jobs.has(job) ? NameOf(job) : "job " + std::to_string(key.first)) +
-               " has not left " + state_.cluster.nodes[Index(part.node)].name + " yet";
+        // A stray's is perhaps one that is not known.
+        const std::optional<JobId> job = state_.numbers.Find(key.first, state_.jobs.size());
+        return (job ? NameOf(*job) : "job " + std::to_string(key.first)) + " has not left " +
+               state_.cluster.nodes[Index(part.node)].name + " yet";
       }
     }
   }

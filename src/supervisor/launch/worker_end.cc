@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 #include "cgroup/group.h"
 #include "supervisor/launch/last_line.h"
@@ -16,6 +18,8 @@ namespace trainyard::supervisor {
 namespace {
 
 constexpr int kSignalled = 128;
+constexpr std::string_view kFilesLine =
+    "trainyard: ";  // the log's first line where files have the output
 
 // "9 (SIGKILL)"; empty: there is no such signal.
 std::string SignalText(int signal) {
@@ -28,7 +32,6 @@ bool SaysNothing(int signal) { return signal == SIGKILL || signal == SIGTERM; }
 
 // The file that has the errors in place of the log; empty: the log has them.
 std::string ErrorFileOf(const std::string& log) {
-  constexpr std::string_view kMark = "trainyard: ";
   constexpr std::string_view kErrors = "errors go to ";
   constexpr std::size_t kLongest = 4096;
   std::ifstream in(log, std::ios::binary);
@@ -37,8 +40,8 @@ std::string ErrorFileOf(const std::string& log) {
   line.resize(static_cast<std::size_t>(in.gcount()));
   line.resize(std::min(line.find('\n'), line.size()));
   const std::size_t at = line.find(kErrors);
-  return line.starts_with(kMark) && at != std::string::npos ? line.substr(at + kErrors.size())
-                                                            : std::string();
+  return line.starts_with(kFilesLine) && at != std::string::npos ? line.substr(at + kErrors.size())
+                                                                 : std::string();
 }
 
 }  // namespace
@@ -78,11 +81,16 @@ std::string TextOf(const WorkerEnd& end, const MemoryWatch& memory) {
   const std::string file = ErrorFileOf(end.log);
   const bool is_relative = !file.empty() && file.front() != '/';
   const std::string path = is_relative ? end.folder + "/" + file : file;
-  const std::string last =
-      signalled && SaysNothing(signal) ? "" : LastLineIn(file.empty() ? end.log : path);
+  // A file that the script's shell could not make: why is in the log.
+  std::error_code error;
+  const bool in_log = file.empty() || !std::filesystem::exists(path, error);
+  std::string last = signalled && SaysNothing(signal) ? "" : LastLineIn(in_log ? end.log : path);
+  if (last.starts_with(kFilesLine)) {
+    last.clear();
+  }
   text += (last.empty() ? "" : ": ") + last;
-  return file.empty() ? fmt::format("{} (trainyard logs {} --rank {})", text, end.job, end.rank)
-                      : fmt::format("{} ({})", text, path);
+  return in_log ? fmt::format("{} (trainyard logs {} --rank {})", text, end.job, end.rank)
+                : fmt::format("{} ({})", text, path);
 }
 
 }  // namespace trainyard::supervisor

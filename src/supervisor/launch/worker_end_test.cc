@@ -63,8 +63,13 @@ TEST_F(WorkerEndTest, WhereTheErrorsAreInAFileTheFileIsReadAndNamed) {
             "worker 2 ended with exit code 3: no such data (" + file + ")");
   EXPECT_EQ(TextOf(Exited(3), "trainyard: output goes to /o, errors go to slurm-7.out\n"),
             "worker 2 ended with exit code 3: no such data (" + file + ")");
-  EXPECT_THAT(TextOf(Exited(3), "trainyard: errors go to /no/such/file\n"),
-              EndsWith("exit code 3 (/no/such/file)"));
+  EXPECT_THAT(TextOf(Exited(2),
+                     "trainyard: errors go to /no/such/file\n"
+                     "sh: 1: cannot create /no/such/file: Directory nonexistent\n"),
+              EndsWith("exit code 2: sh: 1: cannot create /no/such/file: Directory nonexistent "
+                       "(trainyard logs 7 --rank 2)"));
+  EXPECT_THAT(TextOf(Exited(2), "trainyard: errors go to /no/such/file\n"),
+              EndsWith("exit code 2 (trainyard logs 7 --rank 2)"));
   EXPECT_THAT(TextOf(Exited(3), "my errors go to hell\n"), HasSubstr("trainyard logs 7"));
 }
 

@@ -2,6 +2,7 @@
 #include "trace/clusters/cluster_file.h"
 #include "support/reference.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -274,6 +275,14 @@ TEST(ClusterTomlTest, NodesMayHaveTheNamesOfTheirHosts) {
       ReadClusterText("c.toml", "[[nodes]]\nhost = \"gpu01\"\ncount = 2\ngpus = 8\n");
   ASSERT_FALSE(wrong.ok());
   EXPECT_NE(wrong.error().message.find("'host' beside 'name' or 'count'"), std::string::npos);
+  for (const char* const key : {"host", "name"}) {
+    const auto list =
+        ReadClusterText("c.toml", fmt::format("[[nodes]]\n{} = \"n[0-1]\"\ngpus = 8\n", key));
+    ASSERT_FALSE(list.ok());
+    EXPECT_NE(list.error().message.find("'n[0-1]'; expected a name without blanks"),
+              std::string::npos)
+        << list.error().message;
+  }
 }
 
 }  // namespace

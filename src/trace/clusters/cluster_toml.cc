@@ -47,6 +47,17 @@ struct NodeGroup {
   std::string host;  // the whole name of the one node
 };
 
+// Lists of nodes, as commands take them, are written with these.
+Status CheckNodeName(const io::TomlSection& section, std::string_view key, std::string_view name) {
+  if (name.find_first_of(" ,[]") == std::string_view::npos) {
+    return {};
+  }
+  return section.BadKey(
+      key, fmt::format("'{}'; expected a name without blanks, commas and brackets (for n0 and n1: "
+                       "name = \"n\" and count = 2, or a [[nodes]] with 'host' for each)",
+                       name));
+}
+
 Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
   NodeGroup group;
   RETURN_IF_ERROR(FirstFailure({
@@ -63,6 +74,8 @@ Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
       section.ReadNumber("remote_mb_per_s", {.most = kMostAmount}, group.remote_mb_per_s),
       section.ReadText("name", group.prefix),
       section.ReadText("host", group.host),
+      CheckNodeName(section, "name", group.prefix),
+      CheckNodeName(section, "host", group.host),
   }));
   if (!group.host.empty() && (group.count != 1 || section.Has("name"))) {
     return section.Bad("'host' beside 'name' or 'count'; expected it alone: it names one node");

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # write.sh PROGRAM FOLDER [KIND]: FOLDER/controller.db as PROGRAM leaves it when everything is killed (README.md).
-# KIND: states (the default: jobs in all states), terms (an array, a hold, dependencies, a time limit), or
-# preempted (a job has taken the GPUs of another, under las).
+# KIND: states (the default: jobs in all states), terms (an array, a hold, dependencies, a time limit), calls
+# (calls on many jobs, a drained node, notices on their way), or preempted (a job has taken the GPUs of
+# another, under las).
 set -eu
 program=$(realpath "$1")
 mkdir -p "$2"
@@ -10,6 +11,8 @@ folder=$(realpath "$2")
 kind=${3:-states}
 policy=fifo
 [ "$kind" != preempted ] || policy=las:quantum=0
+notify=
+[ "$kind" != calls ] || notify='--notify-program /bin/false'
 scratch=$(mktemp -d)
 cluster=
 finish() {
@@ -26,7 +29,7 @@ trap finish EXIT
 cd /  # jobs remember where they were submitted
 export TRAINYARD_CONTROLLER=127.0.0.1:7480
 "$program" up --nodes 2 --gpus 2 --policy "$policy" --state "$scratch" --snapshot-entries 8 \
-  --listen $TRAINYARD_CONTROLLER >"$scratch/log" 2>&1 &
+  --listen $TRAINYARD_CONTROLLER $notify >"$scratch/log" 2>&1 &
 cluster=$!
 submit() {
   "$program" submit --user ann "$@" >/dev/null
@@ -66,6 +69,19 @@ jobs_with_terms() {
   "$program" update 10 --priority 3 >/dev/null
   await 9 failed
 }
+calls_on_many_jobs() {
+  submit --gpus 1 --name done -- true
+  await 1 completed
+  submit --gpus 2 --name runs -- sh -c 'until [ -e "$TRAINYARD_CHECKPOINT_DIR/../go" ]; do sleep 0.1; done'
+  await 2 running
+  "$program" drain --reason 'a new fan' n1 >/dev/null
+  submit --gpus 1 --name sweep --array 0-9 --notify end -- true
+  "$program" hold 3 >/dev/null
+  "$program" update 3 --priority 5 >/dev/null
+  "$program" cancel '3_[2-4]' >/dev/null
+  "$program" release '3_[0-1]' >/dev/null
+  await 7 cancelled
+}
 preempted_at_once() {
   submit --gpus 4 -- sleep 100
   await 1 running
@@ -75,6 +91,7 @@ preempted_at_once() {
 case "$kind" in
   states) jobs_in_all_states ;;
   terms) jobs_with_terms ;;
+  calls) calls_on_many_jobs ;;
   preempted) preempted_at_once ;;
 esac
 # As it would be after kill -9; as one file.
