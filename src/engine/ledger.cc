@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/rounding.h"
+#include "model/stay.h"
 
 namespace trainyard::engine {
 void Ledger::AccrueProgress(model::Progress& progress, const Grant& grant, TimePoint now) const {
@@ -235,8 +236,7 @@ JobView Ledger::View(JobId id, const model::JobRecord& job, TimePoint now, bool 
                .last_rate = job.last_rate,
                .reported = job.reported};
   if (job.stay > Duration{0} && view.grant != nullptr) {
-    const Duration trained = progress.productive_time - job.productive_before_attempt;
-    view.stay_left = std::max(Duration{0}, progress.debt + job.stay - trained);
+    view.stay_left = model::StayLeft(job, now);
   }
   view.start_cost = job.started ? job.restart_cost : job.start_cost;
   if (with_work) {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/try.h"
+#include "model/stay.h"
 
 namespace trainyard::scheduler {
 namespace {
@@ -127,7 +128,7 @@ Result<Selection> Scheduler::DecideByPolicy(const Snapshot& snapshot, const Judg
   judge(proposal_.verdicts);
   RETURN_IF_ERROR(check_.Demands(proposal_.demands));
   RETURN_IF_ERROR(check_.Ends(proposal_.ends));
-  PutStaysFirst(proposal_.demands);
+  PutStaysFirst(proposal_.demands, snapshot.now);
   return placer_.PlaceProposed(std::move(proposal_.demands), bundle_.walk.value_or(proposal_.walk));
 }
 
@@ -162,13 +163,13 @@ Result<Selection> Scheduler::DecideByGroups(const Snapshot& snapshot) {
 
 // Running jobs that may not be displaced yet come before all others, demanded or not. A policy that
 // plans or keeps a round of its own counts the costs itself.
-void Scheduler::PutStaysFirst(std::vector<Demand>& demands) const {
+void Scheduler::PutStaysFirst(std::vector<Demand>& demands, TimePoint now) const {
   if (IgnoresStays(traits_.may)) {
     return;
   }
   std::vector<Demand> first;
   for (const JobId job : jobs_.running()) {
-    if (jobs_[job].stay > Duration{0} && context_.views.at(job).stay_left > Duration{0}) {
+    if (jobs_[job].stay > Duration{0} && model::StayLeft(jobs_[job], now) > Duration{0}) {
       first.push_back({.job = job, .gpus = jobs_[job].grant.gpus});
     }
   }

@@ -71,7 +71,7 @@ class Scheduler {
   [[nodiscard]] Result<Selection> DecideByPolicy(const Snapshot& snapshot, const Judge& judge);
   [[nodiscard]] Result<Selection> DecideByOrder(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> DecideByGroups(const Snapshot& snapshot);
-  void PutStaysFirst(std::vector<Demand>& demands) const;
+  void PutStaysFirst(std::vector<Demand>& demands, TimePoint now) const;
 
   const SchedulerContext context_;
   const model::JobRecords& jobs_;

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/try.h"
 #include "policies/decision_policy.h"
@@ -17,6 +20,14 @@ constexpr std::array<OptionSpec, 1> kThemisOptions{{
     {"lease", OptionSpec::Kind::kNumber, "600",
      "seconds between auctions; 0: an auction at every decision"},
 }};
+
+// By id, which is most often their order already.
+std::vector<JobId> Sorted(std::vector<JobId> jobs) {
+  if (!std::is_sorted(jobs.begin(), jobs.end())) {
+    std::sort(jobs.begin(), jobs.end());
+  }
+  return jobs;
+}
 
 Result<Components> MakeThemis(const Options& options, const ComponentContext& /*context*/) {
   ASSIGN_OR_RETURN(const Duration lease, LeaseOf(options, "themis"));
@@ -83,29 +94,33 @@ bool ThemisDecision::SameJobs() const {
 // True: a job came or has gone.
 bool ThemisDecision::MeetJobs() {
   const std::span<const JobId> live = snapshot_.jobs->live();
+  const std::vector<JobId> before = Sorted(memory_.live);  // those of jobs_
   memory_.live.assign(live.begin(), live.end());
-  std::vector<JobId> present = memory_.live;
-  std::sort(present.begin(), present.end());
-  const bool gone = std::erase_if(jobs_, [&present](const ThemisStanding& job) {
-                      return !std::binary_search(present.begin(), present.end(), job.id);
-                    }) > 0;
-  std::vector<JobId> known;
-  known.reserve(jobs_.size());
-  for (const ThemisStanding& job : jobs_) {
-    known.push_back(job.id);
+  const std::vector<JobId> present = Sorted(memory_.live);
+  std::vector<JobId> gone;
+  std::set_difference(before.begin(), before.end(), present.begin(), present.end(),
+                      std::back_inserter(gone));
+  std::vector<JobId> come;
+  std::set_difference(present.begin(), present.end(), before.begin(), before.end(),
+                      std::back_inserter(come));
+  if (!gone.empty()) {
+    std::erase_if(jobs_, [&gone](const ThemisStanding& job) {
+      return std::binary_search(gone.begin(), gone.end(), job.id);
+    });
   }
-  std::sort(known.begin(), known.end());
-  for (const JobId id : live) {
-    if (!std::binary_search(known.begin(), known.end(), id)) {
-      const JobView view = snapshot_.jobs->at(id);
-      jobs_.push_back({.id = id,
-                       .gpus = view.spec->gpus,
-                       .submit = view.spec->submit,
-                       .rate = snapshot_.rates->Rate(*view.spec, view.spec->gpus),
-                       .work_left = WorkLeft(id)});
+  if (!come.empty()) {
+    for (const JobId id : live) {
+      if (std::binary_search(come.begin(), come.end(), id)) {
+        const JobView view = snapshot_.jobs->at(id);
+        jobs_.push_back({.id = id,
+                         .gpus = view.spec->gpus,
+                         .submit = view.spec->submit,
+                         .rate = snapshot_.rates->Rate(*view.spec, view.spec->gpus),
+                         .work_left = WorkLeft(id)});
+      }
     }
   }
-  return gone || jobs_.size() > known.size();
+  return !gone.empty() || !come.empty();
 }
 
 double ThemisDecision::WorkLeft(JobId job) const {
