@@ -124,7 +124,7 @@ class EveryPlacement : public testing::TestWithParam<std::string> {
     }
     return sum;
   }
-  const WithDemands rates_;
+  const WithDemands rates_{};
 };
 
 TEST_P(EveryPlacement, WhereNoJobGivesWayNoneIsMoved) {
