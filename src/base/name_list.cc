@@ -78,7 +78,9 @@ Status AddRanges(std::string_view list, std::string_view ranges, const std::stri
       if (names.size() >= kMostListedNames) {
         return Bad(list, "has more than " + std::to_string(kMostListedNames) + " names");
       }
-      names.push_back(before + Padded(number, from) + after);
+      std::string& name = names.emplace_back(before);
+      name += Padded(number, from);
+      name += after;
     }
   }
   return {};
@@ -89,6 +91,39 @@ std::size_t StemSize(std::string_view name) {
   const std::size_t last = name.find_last_not_of(kDigits);
   return std::max(last == std::string_view::npos ? 0 : last + 1,
                   name.size() > kMostDigits ? name.size() - kMostDigits : 0);
+}
+
+// Names that begin alike and end in numbers.
+struct Folded {
+  std::string ranges;
+  std::size_t count = 0;
+};
+
+// Those from the front of `names` on that are `stem` and a number.
+Folded FoldNumbers(std::span<const std::string> names, std::string_view stem) {
+  const auto number_at = [&](std::size_t at) {
+    const std::string_view name = names[at];
+    return name.substr(0, StemSize(name)) == stem ? NumberOf(name.substr(stem.size()))
+                                                  : std::nullopt;
+  };
+  Folded folded;
+  std::size_t& end = folded.count;
+  while (end < names.size() && number_at(end)) {
+    // A run of numbers, each one more than the one before and as it would be expanded.
+    const std::string_view from = std::string_view(names[end]).substr(stem.size());
+    const std::int64_t begin = *number_at(end);
+    std::int64_t last = begin;
+    ++end;
+    while (end < names.size() && number_at(end) == last + 1 &&
+           std::string_view(names[end]).substr(stem.size()) == Padded(last + 1, from)) {
+      ++last;
+      ++end;
+    }
+    folded.ranges += folded.ranges.empty() ? "" : ",";
+    folded.ranges += from;
+    folded.ranges += last == begin ? "" : "-" + Padded(last, from);
+  }
+  return folded;
 }
 
 }  // namespace
@@ -121,32 +156,10 @@ std::string FoldNames(std::span<const std::string> names) {
   for (std::size_t i = 0; i < names.size();) {
     const std::string_view first = names[i];
     const std::string_view stem = first.substr(0, StemSize(first));
-    std::string ranges;
-    std::size_t count = 0;
-    std::size_t end = i;
-    const auto number_at = [&](std::size_t at) {
-      const std::string_view name = names[at];
-      return name.substr(0, StemSize(name)) == stem ? NumberOf(name.substr(stem.size()))
-                                                    : std::nullopt;
-    };
-    while (end < names.size() && number_at(end)) {
-      // A run of numbers, each one more than the one before and as it would be expanded.
-      const std::string_view from = std::string_view(names[end]).substr(stem.size());
-      const std::int64_t begin = *number_at(end);
-      std::int64_t last = begin;
-      ++end;
-      while (end < names.size() && number_at(end) == last + 1 &&
-             std::string_view(names[end]).substr(stem.size()) == Padded(last + 1, from)) {
-        ++last;
-        ++end;
-      }
-      ranges += (ranges.empty() ? "" : ",") + std::string(from) +
-                (last == begin ? "" : "-" + Padded(last, from));
-      count += static_cast<std::size_t>(last - begin) + 1;
-    }
+    const auto [ranges, count] = FoldNumbers(names.subspan(i), stem);
     list += list.empty() ? "" : ",";
     list += count > 1 ? std::string(stem) + "[" + ranges + "]" : std::string(first);
-    i = std::max(end, i + 1);
+    i += std::max<std::size_t>(count, 1);
   }
   return list;
 }

@@ -15,6 +15,7 @@
 
 #include "live/failures/failure_book.h"
 #include "model/event.h"
+#include "model/job_numbers.h"
 #include "supervisor/processes.h"
 #include "trainyard/resources.h"
 #include "trainyard/state.h"

@@ -20,8 +20,8 @@ std::optional<std::uint64_t> Whole(std::string_view text) {
 }  // namespace
 
 const JobNumbers& JobNumbers::Counted() {
-  static const JobNumbers numbers;
-  return numbers;
+  static const JobNumbers kCounted;
+  return kCounted;
 }
 
 Result<JobNumbers> JobNumbers::From(std::string_view text) {

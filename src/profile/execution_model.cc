@@ -275,8 +275,11 @@ double LeastSecondsBeside(const StageTimes& job, const StageTimes& other, double
   for (std::size_t stage = 0; stage < job.stages.size(); ++stage) {
     const double needed = job.stages[stage];
     const double left = 1 - other.stages[stage] / other_seconds;
+    if (needed > 0 && left <= 0) {
+      return std::numeric_limits<double>::infinity();
+    }
     if (needed > 0) {
-      least = std::max(least, left > 0 ? needed / left : std::numeric_limits<double>::infinity());
+      least = std::max(least, needed / left);
     }
   }
   return least;

@@ -145,6 +145,7 @@ class Waiting {
       }
     }
     std::vector<JobLine> lines;
+    lines.reserve(held.size());
     for (const v1::JobStatus* const job : held) {
       lines.push_back({.job = job, .tasks = {}});
     }

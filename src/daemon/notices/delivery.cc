@@ -17,6 +17,7 @@
 
 #include "base/try.h"
 #include "daemon/notices/outbox.h"
+#include "io/descriptor.h"
 #include "io/find_program.h"
 #include "supervisor/exec_pointers.h"
 #include "supervisor/launch/last_line.h"

@@ -272,7 +272,7 @@ TimeReading ReadDate(std::string_view text) {
                   .hour = (*numbers)[3],
                   .minute = (*numbers)[4],
                   .second = (*numbers)[5]};
-  const bool whole_day = text.find_first_of(":") == std::string_view::npos;
+  const bool whole_day = text.find(':') == std::string_view::npos;
   return utc ? AtUtc(at) : whole_day && MistakeOf(at).empty() ? Is(StartOf(at)) : AtLocal(at);
 }
 
