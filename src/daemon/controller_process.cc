@@ -419,16 +419,21 @@ class Presence {
   std::chrono::steady_clock::time_point due_{};
 };
 
+// What a step is followed by, beside further steps.
+struct Upkeep {
+  const Outboxes& outboxes;
+  Presence& presence;
+};
+
 // The one loop of a controller: whatever has come in since, one step, and so on.
-Status Serve(const ControllerOptions& options, live::Controller& controller,
-             const Outboxes& outboxes, const LiveClock& clock, Presence& presence,
-             Mailbox& mailbox) {
+Status Serve(const ControllerOptions& options, live::Controller& controller, const Upkeep& upkeep,
+             const LiveClock& clock, Mailbox& mailbox) {
   std::string snapshot_error;
   std::string journal_error;
   while (!mailbox.closed()) {
-    presence.Note();
+    upkeep.presence.Note();
     RETURN_IF_ERROR(controller.Step(clock.Now()));
-    for (const std::unique_ptr<Outbox>& outbox : outboxes) {
+    for (const std::unique_ptr<Outbox>& outbox : upkeep.outboxes) {
       outbox->Save();
     }
     if (controller.snapshot_error() != snapshot_error) {
@@ -443,7 +448,7 @@ Status Serve(const ControllerOptions& options, live::Controller& controller,
                        : "the journal cannot be written: " + journal_error +
                              "; nothing is taken or started until it can, what runs runs on");
     }
-    std::chrono::steady_clock::time_point until = presence.due();
+    std::chrono::steady_clock::time_point until = upkeep.presence.due();
     if (const std::optional<TimePoint> wake = controller.next_wakeup()) {
       until = std::min(until, clock.RealTime(*wake));
     }
@@ -529,7 +534,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Status status;
   {
     const Reloading reloading(options, *authority, *server);
-    status = Serve(options, *controller.value(), outboxes, clock, presence, mailbox);
+    status = Serve(options, *controller.value(), {outboxes, presence}, clock, mailbox);
   }
   transport.Serve(nullptr);
   return status;

@@ -77,6 +77,13 @@ class LiveCalls {
   void TakeAttach(std::uint64_t call, const v1::ClientRequest& from);
   // Calls that change what becomes of jobs (calls/job_changes.cc): all their jobs at one time.
   void TakeChange(std::uint64_t call, const v1::ClientRequest& from);
+  // What the call does to each of the jobs; those to which it does nothing are left out.
+  struct Chosen {
+    std::vector<JobId> jobs;       // it changes them
+    std::vector<JobId> as_wanted;  // already
+    std::vector<Update> updates;   // of an update, in place of a change alike for all
+  };
+  [[nodiscard]] Chosen Choose(const v1::ClientRequest& from, Selected& selected) const;
   [[nodiscard]] std::variant<Update, Refusal> UpdateOf(const v1::UpdateRequest& request, JobId job,
                                                        bool with_array) const;
   void AddUpdates(const v1::ClientRequest& from, const std::vector<Update>& updates);

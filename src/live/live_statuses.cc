@@ -288,29 +288,35 @@ v1::ClientReply LiveStatuses::AnswerTo(const v1::ClientRequest& from) const {
   return reply;
 }
 
+// Without its jobs.
+v1::NodeStatus LiveStatuses::StatusOfNode(NodeId id) const {
+  const NodeSpec& spec = state_.cluster.nodes[Index(id)];
+  const LiveNode& node = state_.leases[id];
+  v1::NodeStatus status;
+  status.set_node(spec.name);
+  status.set_address(node.hello.address());
+  status.set_up(node.alive);
+  status.set_drained(node.drained);
+  status.set_reason(node.drained ? state_.failures.WhyDrained(id) : std::string());
+  status.set_changed_by(state_.changes.Of(id));
+  status.set_gpus(spec.gpus);
+  status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
+  status.set_cpus(node.hello.cpus());
+  status.set_memory_mib(node.hello.memory_mib());
+  status.set_stated_milli_cpus(spec.capacity.milli_cpus);
+  status.set_stated_memory_mib(spec.capacity.memory_mib);
+  status.set_data_cache_mib(node.data.cache_mib());
+  *status.mutable_data_sets() = node.data.held();
+  status.set_silent(state_.leases.IsSilent(id, state_.now));
+  status.set_last_heard(node.hello.node().empty() ? 0 : state_.options.UnixSeconds(node.heard));
+  return status;
+}
+
 std::vector<v1::NodeStatus> LiveStatuses::OfNodes(const v1::ClientRequest& from) const {
   const std::size_t nodes = state_.leases.size();
   std::vector<v1::NodeStatus> statuses(nodes);
   for (std::size_t i = 0; i < nodes; ++i) {
-    const NodeSpec& spec = state_.cluster.nodes[i];
-    const LiveNode& node = state_.leases[NodeAt(i)];
-    v1::NodeStatus& status = statuses[i];
-    status.set_node(spec.name);
-    status.set_address(node.hello.address());
-    status.set_up(node.alive);
-    status.set_drained(node.drained);
-    status.set_reason(node.drained ? state_.failures.WhyDrained(NodeAt(i)) : std::string());
-    status.set_changed_by(state_.changes.Of(NodeAt(i)));
-    status.set_gpus(spec.gpus);
-    status.set_gpu_type(node.hello.gpu_type().empty() ? spec.gpu_type : node.hello.gpu_type());
-    status.set_cpus(node.hello.cpus());
-    status.set_memory_mib(node.hello.memory_mib());
-    status.set_stated_milli_cpus(spec.capacity.milli_cpus);
-    status.set_stated_memory_mib(spec.capacity.memory_mib);
-    status.set_data_cache_mib(node.data.cache_mib());
-    *status.mutable_data_sets() = node.data.held();
-    status.set_silent(state_.leases.IsSilent(NodeAt(i), state_.now));
-    status.set_last_heard(node.hello.node().empty() ? 0 : state_.options.UnixSeconds(node.heard));
+    statuses[i] = StatusOfNode(NodeAt(i));
   }
   std::vector<std::uint64_t> used(nodes, 0);
   std::set<JobId> holders = state_.attempts.present();

@@ -56,6 +56,7 @@ class LiveStatuses {
  private:
   [[nodiscard]] v1::JobStatus StatusOf(JobId job, Reasons& reasons) const;
   [[nodiscard]] bool IsMeant(JobId job, const v1::JobsRequest& request) const;
+  [[nodiscard]] v1::NodeStatus StatusOfNode(NodeId id) const;
   template <typename Filter>
   [[nodiscard]] bool Fits(JobId job, const Filter& request) const;
   [[nodiscard]] Duration RealTime(Duration of_the_engine) const;

@@ -92,12 +92,6 @@ std::string MistakeOf(const v1::ClientRequest& from) {
   return from.has_signal() ? MistakeOfSignal(from.signal().signal()) : std::string();
 }
 
-// Which jobs a call is about.
-struct Target {
-  std::uint64_t number = 0;
-  const v1::Selection* selection = nullptr;  // null: the job of that number
-};
-
 Target TargetOf(const v1::ClientRequest& from) {
   const auto of = [](const auto& request) {
     return Target{.number = request.job(),
@@ -163,38 +157,56 @@ Refusal WhyNotHeld(const LiveState& state_of, const LiveStatuses& statuses,
                                holder + "; expected an operator or an admin"};
 }
 
+// "cancelled": what the call would have the jobs be.
+const char* AskedOf(const v1::ClientRequest& from) {
+  switch (from.kind_case()) {
+    case v1::ClientRequest::kCancel:
+      return "cancelled";
+    case v1::ClientRequest::kRequeue:
+      return "requeued";
+    case v1::ClientRequest::kUpdate:
+      return "updated";
+    case v1::ClientRequest::kSignal:
+      return "sent a signal";
+    default:
+      return from.hold().hold() ? "held" : "released";
+  }
+}
+
+Refusal WhyNotRequeued(v1::JobState state) {
+  if (state == v1::RUNNING || state == v1::STARTING) {
+    return {};
+  }
+  return {.code = kFailedPrecondition,
+          .text = "job {} is " + StateText(state) +
+                  " and holds no GPUs to give back; 'trainyard hold {}' keeps a waiting job from "
+                  "starting"};
+}
+
+Refusal WhyNotSignalled(v1::JobState state, bool has_workers) {
+  if (state == v1::RUNNING && has_workers) {
+    return {};
+  }
+  return {.code = kFailedPrecondition,
+          .text = "job {} is " + StateText(state) + " and has no workers to signal",
+          .quiet = true};
+}
+
 // Why the call does nothing to the job, but for what is wrong with an update.
 Refusal WhyNotChanged(const LiveState& state_of, const LiveStatuses& statuses,
                       const v1::ClientRequest& from, JobId id, bool anew) {
   const v1::JobState state = statuses.StateOf(id);
   if (state_of.jobs[id].ending) {
-    const char* const to = from.has_cancel()    ? "cancelled"
-                           : from.has_requeue() ? "requeued"
-                           : from.has_update()  ? "updated"
-                           : from.has_signal()  ? "sent a signal"
-                           : from.hold().hold() ? "held"
-                                                : "released";
     return {.code = kFailedPrecondition,
-            .text = std::string("job {} has ended and cannot be ") + to};
+            .text = std::string("job {} has ended and cannot be ") + AskedOf(from)};
   }
   switch (from.kind_case()) {
     case v1::ClientRequest::kHold:
       return WhyNotHeld(state_of, statuses, from, id, anew);
     case v1::ClientRequest::kRequeue:
-      if (state != v1::RUNNING && state != v1::STARTING) {
-        return {.code = kFailedPrecondition,
-                .text = "job {} is " + StateText(state) +
-                        " and holds no GPUs to give back; 'trainyard hold {}' keeps a waiting job "
-                        "from starting"};
-      }
-      return {};
+      return WhyNotRequeued(state);
     case v1::ClientRequest::kSignal:
-      if (state != v1::RUNNING || state_of.attempts[id].wanted() == nullptr) {
-        return {.code = kFailedPrecondition,
-                .text = "job {} is " + StateText(state) + " and has no workers to signal",
-                .quiet = true};
-      }
-      return {};
+      return WhyNotSignalled(state, state_of.attempts[id].wanted() != nullptr);
     default:
       return {};
   }
@@ -291,38 +303,41 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
 
 // --------------------------------------------------------------------------------------- changes
 
-void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
-  if (std::string mistake = MistakeOf(from); !mistake.empty()) {
-    return Refuse(call, kInvalidArgument, std::move(mistake));
-  }
-  const Target target = TargetOf(from);
-  Selected selected(state_, statuses_, from, target.selection, target.number, known_jobs_);
-  std::vector<JobId> jobs;
-  std::vector<JobId> as_wanted;  // already
-  std::vector<Update> updates;
+LiveCalls::Chosen LiveCalls::Choose(const v1::ClientRequest& from, Selected& selected) const {
+  Chosen chosen;
   for (const JobId id : selected.jobs()) {
     if (from.has_cancel() && statuses_.StateOf(id) == v1::CANCELLED) {
-      as_wanted.push_back(id);  // the call is repeated
+      chosen.as_wanted.push_back(id);  // the call is repeated
       continue;
     }
     Refusal why = WhyNotChanged(state_, statuses_, from, id, held_anew_.contains(id));
     if (why.text.empty() && from.has_update()) {
       const std::optional<JobId>& array = state_.jobs[id].array;
-      const bool with_array =
-          array && *array != id && std::binary_search(jobs.begin(), jobs.end(), *array);
+      const bool with_array = array && *array != id &&
+                              std::binary_search(chosen.jobs.begin(), chosen.jobs.end(), *array);
       std::variant<Update, Refusal> update = UpdateOf(from.update(), id, with_array);
       if (auto* const refusal = std::get_if<Refusal>(&update)) {
         why = std::move(*refusal);
       } else {
-        updates.push_back(std::move(std::get<Update>(update)));
+        chosen.updates.push_back(std::move(std::get<Update>(update)));
       }
     }
     if (why.text.empty()) {
-      jobs.push_back(id);
+      chosen.jobs.push_back(id);
     } else {
       selected.Leave(id, std::move(why));
     }
   }
+  return chosen;
+}
+
+void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
+  if (std::string mistake = MistakeOf(from); !mistake.empty()) {
+    return Refuse(call, kInvalidArgument, std::move(mistake));
+  }
+  const Target target = TargetOf(from);
+  Selected selected(state_, statuses_, from, target, known_jobs_);
+  auto [jobs, as_wanted, updates] = Choose(from, selected);
   std::vector<v1::LeftOut> left = selected.LeftOut(jobs.empty() && as_wanted.empty());
   if (jobs.empty() && as_wanted.empty() && left.size() < 2) {
     return left.empty() ? Refuse(call, kNotFound, "no job that has not ended fits")
@@ -470,6 +485,7 @@ void LiveCalls::AddUpdates(const v1::ClientRequest& from, const std::vector<Upda
   }
   const v1::UpdateRequest& request = from.update();
   std::vector<JobId> jobs;
+  jobs.reserve(updates.size());
   for (const Update& update : updates) {
     jobs.push_back(update.job);
   }

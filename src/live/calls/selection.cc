@@ -23,27 +23,27 @@ Refusal NotYours(const v1::ClientRequest& from, Touch touch) {
 }
 
 Selected::Selected(const LiveState& state, const LiveStatuses& statuses,
-                   const v1::ClientRequest& from, const v1::Selection* selection,
-                   std::uint64_t number, std::size_t known)
+                   const v1::ClientRequest& from, const Target& target, std::size_t known)
     : state_(state) {
-  if (selection == nullptr) {
-    const std::optional<JobId> job = state_.numbers.Find(number, known);
+  if (target.selection == nullptr) {
+    const std::optional<JobId> job = state_.numbers.Find(target.number, known);
     if (!job) {
       v1::LeftOut& unknown = unknown_.emplace_back();
       unknown.set_code(kNotFound);
-      unknown.set_why("there is no job " + std::to_string(number));
+      unknown.set_why("there is no job " + std::to_string(target.number));
       return;
     }
     Add(from, *job, true);
     return;
   }
-  for (const std::string& text : selection->jobs()) {
+  const v1::Selection& selection = *target.selection;
+  for (const std::string& text : selection.jobs()) {
     AddNamed(from, text, known);
   }
-  const bool has_filter = !selection->names().empty() || !selection->users().empty() ||
-                          !selection->queues().empty() || !selection->states().empty();
+  const bool has_filter = !selection.names().empty() || !selection.users().empty() ||
+                          !selection.queues().empty() || !selection.states().empty();
   for (std::size_t i = 0; has_filter && i < known; ++i) {
-    if (statuses.IsMeant(JobAt(i), *selection) && statuses.MaySee(from, JobAt(i))) {
+    if (statuses.IsMeant(JobAt(i), selection) && statuses.MaySee(from, JobAt(i))) {
       Add(from, JobAt(i), false);
     }
   }
@@ -119,6 +119,21 @@ void Selected::Add(const v1::ClientRequest& from, JobId job, bool named) {
   jobs_.push_back(job);
 }
 
+// "12", "12-14,17", "12_[3-9]". `array`: 0, they are in none. REQUIRES: ascending, at least one.
+std::string Selected::NameOf(std::uint64_t array, const std::vector<JobId>& jobs) const {
+  if (jobs.size() == 1) {
+    return state_.jobs.TextOf(jobs.front());
+  }
+  std::vector<std::int64_t> indices;
+  indices.reserve(jobs.size());
+  for (const JobId job : jobs) {
+    indices.push_back(array != 0 ? state_.jobs[job].array_index
+                                 : static_cast<std::int64_t>(state_.numbers.Of(job)));
+  }
+  std::string ranges = model::RangesText(indices);
+  return array == 0 ? ranges : std::to_string(array) + "_[" + ranges + "]";
+}
+
 std::vector<v1::LeftOut> Selected::LeftOut(bool nothing_else) const {
   std::vector<v1::LeftOut> all = unknown_;
   struct Group {
@@ -144,20 +159,8 @@ std::vector<v1::LeftOut> Selected::LeftOut(bool nothing_else) const {
   all.resize(begin + groups.size());
   for (auto& [key, group] : groups) {
     v1::LeftOut& left = all[begin + group.place];
-    std::string name = state_.jobs.TextOf(group.jobs.front());
-    if (group.jobs.size() > 1) {
-      std::sort(group.jobs.begin(), group.jobs.end());
-      std::vector<std::int64_t> indices;
-      for (const JobId job : group.jobs) {
-        indices.push_back(std::get<0>(key) != 0
-                              ? state_.jobs[job].array_index
-                              : static_cast<std::int64_t>(state_.numbers.Of(job)));
-      }
-      name = model::RangesText(indices);
-      if (std::get<0>(key) != 0) {
-        name = std::to_string(std::get<0>(key)) + "_[" + name + "]";
-      }
-    }
+    std::sort(group.jobs.begin(), group.jobs.end());
+    const std::string name = NameOf(std::get<0>(key), group.jobs);
     for (const JobId job : group.jobs) {
       left.add_jobs(state_.numbers.Of(job));
     }

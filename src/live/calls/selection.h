@@ -23,12 +23,18 @@ struct Refusal {
   bool quiet = false;  // not worth a word unless the job was named, or nothing was done at all
 };
 
+// What a call is about.
+struct Target {
+  std::uint64_t number = 0;
+  const v1::Selection* selection = nullptr;  // null: the job of that number
+};
+
 class Selected {
  public:
   // The jobs that a call is about, among the first `known`, which its caller may change; the others
-  // that it names are left out. `selection`: null, the call is about job `number`.
+  // that it names are left out.
   Selected(const LiveState& state, const LiveStatuses& statuses, const v1::ClientRequest& from,
-           const v1::Selection* selection, std::uint64_t number, std::size_t known);
+           const Target& target, std::size_t known);
 
   // Each once, ascending.
   [[nodiscard]] const std::vector<JobId>& jobs() const { return jobs_; }
@@ -49,6 +55,7 @@ class Selected {
   void AddNamed(const v1::ClientRequest& from, const std::string& text, std::size_t known);
   void AddArray(const v1::ClientRequest& from, JobId first, std::size_t end);
   void Add(const v1::ClientRequest& from, JobId job, bool named);
+  [[nodiscard]] std::string NameOf(std::uint64_t array, const std::vector<JobId>& jobs) const;
   [[nodiscard]] std::size_t EndOfArray(JobId first, std::size_t known) const;
 
   const LiveState& state_;

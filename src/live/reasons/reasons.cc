@@ -500,10 +500,10 @@ std::string Reasons::Of(JobId id, v1::JobState state) {
       }
       return WhyNotRunning(id);
     case v1::RUNNING: {
-      if (const std::string why = WhyNotRunning(id); !why.empty()) {
+      if (std::string why = WhyNotRunning(id); !why.empty()) {
         return why;
       }
-      if (const std::string why = WhyNoProgress(id); !why.empty()) {
+      if (std::string why = WhyNoProgress(id); !why.empty()) {
         return why;
       }
       return WhyOverrun(id);
