@@ -23,10 +23,10 @@ fail() {
 }
 as_root=
 [ "$(id -u)" = 0 ] || as_root=sudo
-# All paths of the system but what belongs to dpkg and apt themselves.
+# All paths of the system but what belongs to dpkg and apt themselves, and useradd's backups.
 system_files() {
-  $as_root find /etc /opt /usr /var/lib -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt \) -prune \
-    -o -print | sort >"$1"
+  $as_root find /etc /opt /usr /var/lib -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt -o -path '/etc/sub?id-' \) \
+    -prune -o -print | sort >"$1"
 }
 
 [ ! -e /usr/bin/trainyard ] || fail "/usr/bin/trainyard is here; expected a machine without Trainyard"
@@ -101,6 +101,8 @@ cluster=
 # With users, TLS and the launcher: what the package is for on a cluster of several machines.
 $as_root env -u TRAINYARD_CONTROLLER /usr/bin/python3 -B "$source/tests/acceptance/day.py" ||
   fail "the day of three users has failed"
+# Its nodes mounted folders of their own over this one.
+[ ! -d /etc/trainyard ] || $as_root rmdir --ignore-fail-on-non-empty /etc/trainyard
 
 # What Python compiles beside the library goes, too.
 $as_root env -u PYTHONDONTWRITEBYTECODE /usr/bin/python3 -c 'import trainyard.train'
