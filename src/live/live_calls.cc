@@ -273,11 +273,9 @@ void LiveCalls::AddSubmit(JobId id, v1::JobRequest job, JobSpec spec) {
         .spec = std::make_shared<const JobSpec>(std::move(spec))});
 }
 
-// Whether a client that says the same again may mean that: so much later, in seconds of which
-// nothing is known, as they are what a client says.
-bool LiveCalls::IsClockError(double apart_s) const {
+bool IsClockError(const LiveOptions& options, double apart_s) {
   constexpr Duration kClocks = std::chrono::seconds(5);
-  return std::abs(apart_s) <= Seconds(state_.options.Scaled(kClocks));
+  return std::abs(apart_s) <= Seconds(options.Scaled(kClocks));
 }
 
 // How the request differs from that of the job; empty: not at all. A deadline that was given as a
@@ -300,11 +298,11 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
   }
   const double later = Seconds(state_.now - state_.jobs[id].submitted);
   if (now.has_begin_s() && before.has_begin_s() &&
-      IsClockError(later + now.begin_s() - before.begin_s())) {
+      IsClockError(state_.options, later + now.begin_s() - before.begin_s())) {
     now.set_begin_s(before.begin_s());
   }
   if (now.has_deadline_s() && before.has_deadline_s() &&
-      IsClockError(later + now.deadline_s() - before.deadline_s())) {
+      IsClockError(state_.options, later + now.deadline_s() - before.deadline_s())) {
     now.set_deadline_s(before.deadline_s());
   }
   std::string differences;

@@ -30,6 +30,10 @@ namespace trainyard::live {
 [[nodiscard]] v1::CallError ErrorOf(int code, std::string message);
 [[nodiscard]] v1::CallError ErrorOf(const Error& of_draft);
 
+// Tolerates clock error between retries: whether a client that says the same again may be so many
+// seconds apart, which may be any number.
+[[nodiscard]] bool IsClockError(const LiveOptions& options, double apart_s);
+
 class LiveCalls {
  public:
   using Answers = std::vector<std::function<void()>>;
@@ -121,7 +125,6 @@ class LiveCalls {
                                               std::uint64_t number, std::string_view to);
   // Who makes a change, for the journal; the note's text comes behind that.
   void NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note);
-  [[nodiscard]] bool IsClockError(double apart_s) const;
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
 
   LiveState& state_;

@@ -267,8 +267,9 @@ bool LiveCalls::WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) co
   }
   const std::optional<TimePoint>& begin = model::PartOf<JobTraits>(*job.spec).begin;
   const v1::JobRequest& values = request.values();
-  const bool begins_so = begin.has_value() == values.has_begin_s() &&
-                         (!begin || IsClockError(Seconds(state_.now - *begin) + values.begin_s()));
+  const bool begins_so =
+      begin.has_value() == values.has_begin_s() &&
+      (!begin || IsClockError(state_.options, Seconds(state_.now - *begin) + values.begin_s()));
   return (!Names(request, "begin") || begins_so) &&
          (!Names(request, "dependency") || job.request->dependency() == values.dependency());
 }
