@@ -199,6 +199,23 @@ Status CheckLauncher(const AgentOptions& options) {
   return {};
 }
 
+std::string IdentityFolder(const AgentOptions& options) { return options.state + "/identity"; }
+
+// What it is to join with, if it has no certificate or the token is newer, as after a revocation;
+// empty: nothing.
+Result<std::string> NewToken(const AgentOptions& options) {
+  struct stat certificate {};
+  struct stat token {};
+  const bool has_one =
+      stat((IdentityFolder(options) + rpc::kNodeCertificate).c_str(), &certificate) == 0;
+  if (options.join_token_file.empty() ||
+      (has_one && (stat(options.join_token_file.c_str(), &token) != 0 ||
+                   token.st_mtime <= certificate.st_mtime))) {
+    return std::string();
+  }
+  return identity::ReadSecretFile(options.join_token_file);
+}
+
 }  // namespace
 
 Status CheckAgent(const AgentOptions& options) {
@@ -223,6 +240,7 @@ Status CheckAgent(const AgentOptions& options) {
         "--data-cache fetches data sets by rsync, which is not along PATH; expected rsync to be "
         "installed (apt-get install rsync), or no --data-cache");
   }
+  RETURN_IF_ERROR(NewToken(options));
   return options.launcher.empty() ? Status() : CheckLauncher(options);
 }
 
@@ -251,21 +269,12 @@ Result<io::Descriptor> HoldFolders(const AgentOptions& options) {
   return lock;
 }
 
-std::string IdentityFolder(const AgentOptions& options) { return options.state + "/identity"; }
-
-// Gets the node its certificate, if it has none or its token is newer, as after a revocation.
+// Gets the node its certificate.
 Status Join(const AgentOptions& options) {
-  const std::string folder = IdentityFolder(options);
-  struct stat certificate {};
-  struct stat token {};
-  const bool has_one = stat((folder + rpc::kNodeCertificate).c_str(), &certificate) == 0;
-  if (options.join_token_file.empty() ||
-      (has_one && (stat(options.join_token_file.c_str(), &token) != 0 ||
-                   token.st_mtime <= certificate.st_mtime))) {
-    return {};
-  }
-  ASSIGN_OR_RETURN(const std::string secret, identity::ReadSecretFile(options.join_token_file));
-  return rpc::JoinCluster(options.controller, secret, options.node, folder);
+  ASSIGN_OR_RETURN(const std::string secret, NewToken(options));
+  return secret.empty()
+             ? Status()
+             : rpc::JoinCluster(options.controller, secret, options.node, IdentityFolder(options));
 }
 
 // Once a third of its life is left the node's certificate is made anew. The connection that is open

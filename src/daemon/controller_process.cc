@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -115,6 +117,36 @@ Result<std::string> SetupText(const ControllerOptions& options, const Parts& par
     text += ",";
   }
   return text;
+}
+
+// "policy srtf, now fifo; placement packed, now none", of two texts of a setup.
+std::string DifferencesOf(const std::string& kept, const std::string& now) {
+  const auto values = [](const std::string& text) {
+    std::map<std::string, std::string, std::less<>> of;
+    for (const std::string_view word : base::Split(text, " ")) {
+      const std::size_t equals = word.find('=');
+      std::string_view value = equals < word.size() ? word.substr(equals + 1) : "";
+      value.remove_suffix(value.ends_with(',') ? 1 : 0);
+      of[std::string(word.substr(0, equals))] = value.empty() ? "none" : value;
+    }
+    return of;
+  };
+  const auto was = values(kept);
+  const auto is = values(now);
+  const auto value_in = [](const auto& of, const std::string& name) {
+    const auto found = of.find(name);
+    return found == of.end() ? "none" : found->second;
+  };
+  std::map<std::string, std::string, std::less<>> all = was;
+  all.insert(is.begin(), is.end());
+  std::string differences;
+  for (const auto& [name, unused] : all) {
+    if (value_in(was, name) != value_in(is, name)) {
+      differences += fmt::format("{}{} {}, now {}", differences.empty() ? "" : "; ", name,
+                                 value_in(was, name), value_in(is, name));
+    }
+  }
+  return differences;
 }
 
 // The setting as it was at the first start, or as it is now if this is the first.
@@ -483,8 +515,9 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(const std::string kept,
                    setup.ok() ? Keep(store, "setup", setup.value()) : setup);
   if (kept != setup.value()) {
-    return BadInput(options.state + ": was written by a controller with other names: '" + kept +
-                    "'; expected the same, or another state folder");
+    return BadInput(fmt::format(
+        "{}: belongs to a cluster with {}; expected the same as before, or another state folder",
+        options.state, DifferencesOf(kept, setup.value())));
   }
   ASSIGN_OR_RETURN(const std::string zero,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));

@@ -59,7 +59,7 @@ struct ControllerOptions {
 [[nodiscard]] Status CheckController(const ControllerOptions& options);
 
 // Runs until `mailbox` is closed. `on_ready` is told the port once calls are answered. Errors: a
-// wrong option; a state folder that cannot be used or was written with other names; a disk that
+// wrong option; a state folder that cannot be used or belongs to another cluster; a disk that
 // fails.
 [[nodiscard]] Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                                    const std::function<void(int port)>& on_ready);

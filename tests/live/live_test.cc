@@ -834,13 +834,15 @@ TEST(LiveTest, StateFolderOfAnotherPolicyOrClusterIsRefused) {
   *std::find(arguments.begin(), arguments.end(), "fifo") = "las";
   const Answer policy = cluster.Run(arguments);
   EXPECT_EQ(policy.status, 3);
-  EXPECT_THAT(policy.err, HasSubstr("policy=fifo"));
-  EXPECT_THAT(policy.err, HasSubstr("another state folder"));
+  EXPECT_EQ(policy.err,
+            cluster.Path("controller") +
+                ": belongs to a cluster with policy fifo, now las; expected the same as "
+                "before, or another state folder\n");
   arguments = cluster.ControllerArguments();
   *std::find(arguments.begin(), arguments.end(), "2x2") = "2x4";
   const Answer nodes = cluster.Run(arguments);
   EXPECT_EQ(nodes.status, 3);
-  EXPECT_THAT(nodes.err, HasSubstr("n0:2,n1:2"));
+  EXPECT_THAT(nodes.err, HasSubstr("with nodes n0:2,n1:2, now n0:4,n1:4; expected"));
   cluster.StartController();
 }
 

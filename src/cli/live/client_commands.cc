@@ -102,7 +102,7 @@ std::string JobsTable(const v1::JobsReply& reply, bool ended_too, bool tasks) {
                     live::StateText(job.state()), GpuCountText(job), std::to_string(job.attempt()),
                     WhereText(job), Ago(job.submitted(), reply.now()), RunTimeText(job),
                     job.has_deadline() ? LocalTime(job.deadline()) : "-",
-                    OrDash(job.reason().empty() ? job.note() : job.reason())});
+                    OrDash(job.reason().empty() ? job.note() : ReasonOf(line))});
   }
   return rows.size() == 1
              ? (ended_too ? "no jobs\n" : "no jobs that have not ended; --all shows the others\n")

@@ -153,7 +153,7 @@ class Waiting {
       lines = LinesOf(held);
     }
     for (std::size_t i = 0; i < std::min(lines.size(), kEnough); ++i) {
-      Tell(fmt::format("job {} is {}", TextOf(lines[i]), Printable(lines[i].job->reason())));
+      Tell(fmt::format("job {} is {}", TextOf(lines[i]), Printable(ReasonOf(lines[i]))));
     }
     if (lines.size() > kEnough) {
       Tell(fmt::format("{} more are held", lines.size() - kEnough));

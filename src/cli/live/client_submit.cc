@@ -98,6 +98,12 @@ Status CompleteJob(const std::vector<std::string>& words, v1::JobRequest& job) {
   return {};
 }
 
+void TellWarnings(const BatchScript& script) {
+  for (const std::string& sentence : script.warnings()) {
+    Tell(Printable(sentence));
+  }
+}
+
 // A job, and the script that says what it is, if one does.
 struct Requested {
   v1::JobRequest job;
@@ -116,7 +122,10 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
   RETURN_IF_ERROR(TakeOptions(options, job));
   if (requested.script) {
     requested.script->SetCommand(words, job);
-    RETURN_IF_ERROR(CompleteJob({}, job));
+    if (const Status complete = CompleteJob({}, job); !complete.ok()) {
+      TellWarnings(*requested.script);  // a line that is not read may have what is missing
+      return complete.error();
+    }
     return requested;
   }
   RETURN_IF_ERROR(CompleteJob(words, job));
@@ -313,16 +322,14 @@ Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
   submit.set_wait_for_verdict(wait);
   Result<v1::ClientReply> called =
       client.Call(request, wait ? kVerdictTimeout : kTimeout, kPatience);
+  if (requested.script) {
+    TellWarnings(*requested.script);
+  }
   if (!called.ok()) {
     return requested.script ? requested.script->AtLine(called.error(), KeysOf(options))
                             : called.error();
   }
   v1::ClientReply reply = std::move(called).value();
-  if (requested.script) {
-    for (const std::string& sentence : requested.script->warnings()) {
-      Tell(Printable(sentence));
-    }
-  }
   for (const std::string& sentence : reply.submit().ignored()) {
     Tell(Printable(sentence));
   }

@@ -172,6 +172,9 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
   constexpr const char* kExpected =
       "a duration from now such as 90s, 15m or 2h, or a time: 2026-11-21T18:00, 18:00, now+1hour";
   const std::optional<std::string> text = setting.Text();
+  if (info.name == "begin" && text && base::ToNumber(*text)) {
+    return setting.Bad("a unit, as a number alone is a day in Slurm: 90s, 15m, 2h or 2026-11-21");
+  }
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const TimeReading at = text ? ReadTime(*text, now) : TimeReading();

@@ -220,6 +220,19 @@ TEST(JobOptionTest, ATimeOfDayThatThereIsNotIsNoDuration) {
   EXPECT_TRUE(SetJobOption("begin", "1:30", job).ok());
 }
 
+TEST(JobOptionTest, ABeginNeedsAUnitAsANumberAloneIsADayInSlurm) {
+  v1::JobRequest job;
+  for (const char* const text : {"1225", "90", "1.5"}) {
+    EXPECT_EQ(Set("begin", text, job),
+              std::string("--begin is '") + text +
+                  "'; expected a unit, as a number alone is a day in Slurm: 90s, 15m, 2h or "
+                  "2026-11-21");
+  }
+  EXPECT_FALSE(job.has_begin_s());
+  EXPECT_EQ(Read("job.toml", "begin = 90\n", job), "ok");
+  EXPECT_EQ(job.begin_s(), 90) << "a file of ours has seconds";
+}
+
 TEST(JobOptionTest, DaysAndHoursThatDoNotExistAreRefusedWithTheReason) {
   v1::JobRequest job;
   const std::string expected =

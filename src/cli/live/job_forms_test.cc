@@ -393,7 +393,7 @@ v1::JobRequest FromOptions(const Json& file) {
         texts.push_back(name + "=" + inner.get<std::string>());
       }
     }
-    if (option.key == "time") {
+    if (option.key == "time" || option.key == "begin") {
       texts[0] += "s";  // as an option it needs a unit
     }
     for (const std::string& text : texts) {

@@ -4,12 +4,27 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string_view>
+
+#include "base/text.h"
+
 namespace trainyard::cli {
 namespace {
 
 std::string TextOf(const std::map<std::string, std::string>& options, const std::string& name) {
   const auto found = options.find(name);
   return found == options.end() ? "not set" : "'" + found->second + "'";
+}
+
+// A line of the log.
+std::string OneLine(const std::string& message) {
+  std::string line;
+  for (const std::string_view part : base::Split(message, "\n")) {
+    if (!base::Trim(part).empty()) {
+      line += fmt::format("{}{}", line.empty() ? "" : "; ", base::Trim(part));
+    }
+  }
+  return line;
 }
 
 }  // namespace
@@ -28,7 +43,7 @@ std::map<std::string, std::string> GivenOptions(const CLI::App& command) {
 std::string Reread::Read() {
   const Result<std::shared_ptr<const Command>> again = chosen_.read_again();
   if (!again.ok()) {
-    return "the configuration cannot be read again: " + again.error().message +
+    return "the configuration cannot be read again: " + OneLine(again.error().message) +
            "; everything stays as it was";
   }
   const std::map<std::string, std::string>& now = again.value()->given;

@@ -61,6 +61,11 @@ TEST_F(RereadTest, AMistakeLeavesEverythingAsItWas) {
             "the configuration cannot be read again: t.toml:3: unknown key; everything stays as it "
             "was");
   EXPECT_TRUE(taken_.empty());
+  wrong_ = "t.toml:3: --users: al not in {own,all}\nt.toml:4: unknown key\n";
+  EXPECT_EQ(reread.Read(),
+            "the configuration cannot be read again: t.toml:3: --users: al not in {own,all}; "
+            "t.toml:4: unknown key; everything stays as it was")
+      << "one line of a log";
 }
 
 }  // namespace

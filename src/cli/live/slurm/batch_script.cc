@@ -511,15 +511,24 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
     Note(BadInput(path + ":1: '#!' names no interpreter; expected one: #!/bin/bash"));
   }
   bool has_lines = false;
+  int first_command = 0;  // its line; 0: none yet
   for (int number = 2; std::getline(lines, line); ++number) {
     constexpr std::string_view kMark = "#SBATCH";
     const std::string_view behind =
         std::string_view(line).substr(std::min(kMark.size(), line.size()));
     if (line.starts_with(kMark) && (behind.empty() || behind.find_first_of(" \t") == 0)) {
+      if (first_command > 0) {
+        script_.warnings_.push_back(fmt::format(
+            "{}:{}: #SBATCH lines behind the script's first command, here in line {}, are not read "
+            "(nor are they by sbatch)",
+            path, number, first_command));
+        break;
+      }
       has_lines = true;
       TakeLine(behind, fmt::format("{}:{}: ", path, number));
-    } else if (line.find_first_not_of(" \t\r") != std::string::npos && !line.starts_with("#")) {
-      break;  // the script's first command
+    } else if (first_command == 0 && line.find_first_not_of(" \t\r") != std::string::npos &&
+               !line.starts_with("#")) {
+      first_command = number;
     }
   }
   Note(SettleCounts());

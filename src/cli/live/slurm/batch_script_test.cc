@@ -242,6 +242,19 @@ TEST_F(BatchScriptTest, VariablesOfSlurmComeWithItsLines) {
   EXPECT_EQ(job_.launch().environment_size(), 0);
 }
 
+TEST_F(BatchScriptTest, LinesBehindTheFirstCommandAreNotPassedOverInSilence) {
+  const auto warns = ElementsAre(testing::AllOf(HasSubstr("train.sh:5: #SBATCH lines behind"),
+                                                HasSubstr("here in line 4, are not read")));
+  EXPECT_EQ(Mistake("#SBATCH -G1\n\nset -e\n#SBATCH --time=5\n#SBATCH -n2\n"), "");
+  EXPECT_FALSE(job_.has_time_s());
+  EXPECT_THAT(warnings_, warns) << "once";
+  EXPECT_EQ(Mistake("# a remark\n\nset -e\n#SBATCH -G1\n"), "");
+  EXPECT_EQ(job_.gpus(), 0);
+  EXPECT_THAT(warnings_, warns) << "and where no other line is there";
+  EXPECT_EQ(Mistake("#SBATCH -G1\necho\n##SBATCH -n2\n#SBATCHES\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre());
+}
+
 TEST_F(BatchScriptTest, CallsOfSlurmsCommandsAreNamed) {
   EXPECT_EQ(Mistake("#SBATCH -G1\n\nsrun python train.py\nscontrol show job\n"), "");
   EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls srun ("),

@@ -59,4 +59,14 @@ std::string TextOf(const JobLine& line) {
   return fmt::format("{}_[{}{}]", line.job->array_job(), model::RangesText(line.tasks), at_once);
 }
 
+std::string ReasonOf(const JobLine& line) {
+  std::string reason = line.job->reason();
+  const std::string first = "'trainyard release " + JobText(*line.job) + "'";
+  const std::size_t at = reason.find(first);
+  if (line.tasks.size() > 1 && at != std::string::npos) {
+    reason.replace(at, first.size(), fmt::format("'trainyard release {}'", line.job->array_job()));
+  }
+  return reason;
+}
+
 }  // namespace trainyard::cli

@@ -24,4 +24,7 @@ struct JobLine {
 // time while they wait. Long lists are cut.
 [[nodiscard]] std::string TextOf(const JobLine& line);
 
+// That of the first; the command that releases it is that for all held tasks of the array.
+[[nodiscard]] std::string ReasonOf(const JobLine& line);
+
 }  // namespace trainyard::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/live/status/array_lines.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +61,21 @@ TEST_F(ArrayLinesTest, ByStateAndHeldOrNotAndExitCode) {
   Task(7, v1::COMPLETED);
   Task(0, v1::WAITING, 100);
   EXPECT_THAT(Texts(), ElementsAre("5_[0,2%4]", "5_1", "5_[3,7]", "5_[4,6]", "5_5", "100_0"));
+}
+
+TEST_F(ArrayLinesTest, HeldTasksNameTheCommandThatReleasesAllOfThem) {
+  for (int i = 0; i < 3; ++i) {
+    v1::JobStatus& job = Task(i, v1::WAITING);
+    job.set_held(i > 0);
+    job.set_reason(i == 0 ? "not enough free GPUs"
+                          : fmt::format("held by ann; 'trainyard release 5_{}' lets it go on", i));
+  }
+  const auto reason_of = [](std::vector<const v1::JobStatus*> jobs) {
+    return ReasonOf(LinesOf(jobs).front());
+  };
+  EXPECT_EQ(reason_of({&jobs_[0]}), "not enough free GPUs");
+  EXPECT_EQ(reason_of({&jobs_[1]}), "held by ann; 'trainyard release 5_1' lets it go on");
+  EXPECT_EQ(reason_of({&jobs_[1], &jobs_[2]}), "held by ann; 'trainyard release 5' lets it go on");
 }
 
 TEST_F(ArrayLinesTest, ALongListIsCut) {
