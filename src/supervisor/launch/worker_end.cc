@@ -18,8 +18,8 @@ namespace trainyard::supervisor {
 namespace {
 
 constexpr int kSignalled = 128;
-constexpr std::string_view kFilesLine =
-    "trainyard: ";  // the log's first line where files have the output
+// How the first line of a log begins that says in which files the output is.
+constexpr std::string_view kFilesLine = "trainyard: ";
 
 // "9 (SIGKILL)"; empty: there is no such signal.
 std::string SignalText(int signal) {
@@ -81,16 +81,15 @@ std::string TextOf(const WorkerEnd& end, const MemoryWatch& memory) {
   const std::string file = ErrorFileOf(end.log);
   const bool is_relative = !file.empty() && file.front() != '/';
   const std::string path = is_relative ? end.folder + "/" + file : file;
-  // A file that the script's shell could not make: why is in the log.
   std::error_code error;
-  const bool in_log = file.empty() || !std::filesystem::exists(path, error);
-  std::string last = signalled && SaysNothing(signal) ? "" : LastLineIn(in_log ? end.log : path);
-  if (last.starts_with(kFilesLine)) {
-    last.clear();
+  const bool in_file = !file.empty() && std::filesystem::exists(path, error);
+  std::string last = signalled && SaysNothing(signal) ? "" : LastLineIn(in_file ? path : end.log);
+  if (!file.empty() && !in_file && last.starts_with(kFilesLine)) {
+    last.clear();  // the script's shell has not said why it could not make the file
   }
   text += (last.empty() ? "" : ": ") + last;
-  return in_log ? fmt::format("{} (trainyard logs {} --rank {})", text, end.job, end.rank)
-                : fmt::format("{} ({})", text, path);
+  return in_file ? fmt::format("{} ({})", text, path)
+                 : fmt::format("{} (trainyard logs {} --rank {})", text, end.job, end.rank);
 }
 
 }  // namespace trainyard::supervisor

@@ -71,6 +71,9 @@ TEST_F(WorkerEndTest, WhereTheErrorsAreInAFileTheFileIsReadAndNamed) {
   EXPECT_THAT(TextOf(Exited(2), "trainyard: errors go to /no/such/file\n"),
               EndsWith("exit code 2 (trainyard logs 7 --rank 2)"));
   EXPECT_THAT(TextOf(Exited(3), "my errors go to hell\n"), HasSubstr("trainyard logs 7"));
+  EXPECT_EQ(TextOf(Exited(1), "trainyard: no controller answers\n"),
+            "worker 2 ended with exit code 1: trainyard: no controller answers (trainyard logs 7 "
+            "--rank 2)");
 }
 
 TEST_F(WorkerEndTest, APipeIsNotWaitedFor) {
