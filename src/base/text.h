@@ -2,10 +2,12 @@
 // Small text functions that messages and option lists need.
 #pragma once
 
+#include <charconv>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace trainyard::base {
@@ -25,6 +27,14 @@ namespace trainyard::base {
 [[nodiscard]] std::string_view Trim(std::string_view text);
 // The whole text as a decimal number.
 [[nodiscard]] std::optional<double> ToNumber(std::string_view text);
+// The whole text as an integer that the type can hold: digits, after a '-' if the type is signed.
+template <typename Integer>
+[[nodiscard]] std::optional<Integer> ToInteger(std::string_view text) {
+  Integer number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc{} && end == text.data() + text.size() ? std::optional(number)
+                                                                 : std::nullopt;
+}
 
 // A time: a number of units of `unit` seconds, or with units of its own, the largest first: "90s",
 // "15m", "1h30m", "1d". The result is in units of `unit` seconds. Nothing: it is none.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/help/examples.h"
 
@@ -29,14 +30,8 @@ std::vector<CommandMaker> AllCommands() {
 }
 
 bool IsOf(std::string_view names, std::string_view name) {
-  for (std::size_t from = 0; from <= names.size();) {
-    const std::size_t to = std::min(names.find(' ', from), names.size());
-    if (names.substr(from, to - from) == name) {
-      return true;
-    }
-    from = to + 1;
-  }
-  return false;
+  const std::vector<std::string_view> all = base::Split(names, " ");
+  return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -19,15 +18,6 @@ constexpr std::array<KindName, 4> kKinds{{{"afterok", Condition::Kind::kAfterOk}
                                           {"afterany", Condition::Kind::kAfterAny},
                                           {"afternotok", Condition::Kind::kAfterNotOk},
                                           {"singleton", Condition::Kind::kSingleton}}};
-
-template <typename T>
-std::optional<T> WholeNumber(std::string_view text) {
-  T number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc{} && end == text.data() + text.size() && !text.empty()
-             ? std::optional(number)
-             : std::nullopt;
-}
 
 Error BadDependency(std::string_view text) {
   return InvalidArgument("'" + std::string(text) +
@@ -67,11 +57,11 @@ std::vector<std::int64_t> IndicesOf(std::string_view text) {
   const std::size_t dash = text.find('-');
   const bool has_step = colon != std::string_view::npos;
   const bool is_range = dash != std::string_view::npos;
-  const auto first = WholeNumber<std::int64_t>(text.substr(0, is_range ? dash : text.size()));
+  const auto first = base::ToInteger<std::int64_t>(text.substr(0, is_range ? dash : text.size()));
   const auto last =
-      is_range ? WholeNumber<std::int64_t>(text.substr(dash + 1, colon - dash - 1)) : first;
+      is_range ? base::ToInteger<std::int64_t>(text.substr(dash + 1, colon - dash - 1)) : first;
   const auto step =
-      has_step ? WholeNumber<std::int64_t>(text.substr(colon + 1)) : std::optional(1L);
+      has_step ? base::ToInteger<std::int64_t>(text.substr(colon + 1)) : std::optional(1L);
   if (!first || !last || !step || (has_step && !is_range) || *first < 0 || *last < *first ||
       *last > kMostTaskIndex || *step < 1 ||
       (*last - *first) / *step >= static_cast<std::int64_t>(kMostTasks)) {
@@ -115,14 +105,14 @@ std::string TextOf(const Dependency& dependency) {
 
 std::optional<JobNumber> ParseJobNumber(std::string_view text) {
   const std::size_t bar = text.find('_');
-  const auto job = WholeNumber<std::uint64_t>(text.substr(0, bar));
+  const auto job = base::ToInteger<std::uint64_t>(text.substr(0, bar));
   if (!job || *job == 0) {
     return std::nullopt;
   }
   if (bar == std::string_view::npos) {
     return JobNumber{.job = *job};
   }
-  const auto task = WholeNumber<std::int64_t>(text.substr(bar + 1));
+  const auto task = base::ToInteger<std::int64_t>(text.substr(bar + 1));
   return task && *task >= 0 ? std::optional(JobNumber{.job = *job, .task = *task}) : std::nullopt;
 }
 
@@ -134,7 +124,7 @@ Result<ArrayTasks> ParseArray(std::string_view text) {
   ArrayTasks tasks;
   const std::size_t percent = text.find('%');
   if (percent != std::string_view::npos) {
-    const auto at_once = WholeNumber<int>(text.substr(percent + 1));
+    const auto at_once = base::ToInteger<int>(text.substr(percent + 1));
     if (!at_once || *at_once < 1) {
       return BadArray(text);
     }

@@ -2,22 +2,11 @@
 #include "model/job_numbers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
 #include "base/text.h"
 
 namespace trainyard::model {
-namespace {
-
-std::optional<std::uint64_t> Whole(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc{} && end == text.data() + text.size() ? std::optional(number)
-                                                                 : std::nullopt;
-}
-
-}  // namespace
 
 const JobNumbers& JobNumbers::Counted() {
   static const JobNumbers kCounted;
@@ -29,8 +18,8 @@ Result<JobNumbers> JobNumbers::From(std::string_view text) {
   for (const std::string_view part :
        text.empty() ? std::vector<std::string_view>() : base::Split(text, ",")) {
     const std::size_t colon = std::min(part.find(':'), part.size() - 1);
-    const std::optional<std::uint64_t> first = Whole(part.substr(0, colon));
-    const std::optional<std::uint64_t> number = Whole(part.substr(colon + 1));
+    const auto first = base::ToInteger<std::uint64_t>(part.substr(0, colon));
+    const auto number = base::ToInteger<std::uint64_t>(part.substr(colon + 1));
     if (!first || !number || !numbers.Continue(JobAt(*first), *number)) {
       return BadInput("'" + std::string(text) +
                       "' says nothing of how jobs are numbered; expected JOB:NUMBER,...");

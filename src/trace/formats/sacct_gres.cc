@@ -2,7 +2,6 @@
 #include "trace/formats/sacct_gres.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.h"
 #include "model/job_fields.h"
@@ -11,11 +10,8 @@ namespace trainyard::trace {
 namespace {
 
 std::optional<std::int64_t> ToCount(std::string_view text, std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= most
-             ? std::optional(value)
-             : std::nullopt;
+  const auto value = base::ToInteger<std::int64_t>(text);
+  return value && *value >= 0 && *value <= most ? value : std::nullopt;
 }
 
 // "gpu:a100:2(S:0-1),lscratch:3" without what stands in parentheses: sockets and indices.
