@@ -262,7 +262,6 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& par
                    .time_scale = options.time_scale,
                    .policy = assembly.preset.policy.name,
                    .epoch = epoch,
-                   .numbers = &numbers,
                    .policy_traits = assembly.traits(),
                    .promises = catalog::IsLeftToPolicy(ComponentKind::kAdmission,
                                                        assembly.preset.admission.name),

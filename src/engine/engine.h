@@ -80,7 +80,7 @@ struct EngineSetup {
   std::optional<profile::MeasuredBook> measured{};
   profile::Corrector corrector{};  // how it corrects `rates`; empty: as profile::MeasuredModel does
   DecisionObserver* observer = nullptr;  // may be null
-  // By which dependencies name jobs. Must outlive the engine.
+  // By which users know jobs, and dependencies name them. Must outlive the engine.
   const model::JobNumbers* numbers = &model::JobNumbers::Counted();
 };
 
@@ -157,6 +157,8 @@ class Engine final {
   }
   // Whether its user holds the job back.
   [[nodiscard]] bool IsHeld(JobId job) const { return eligibility_.IsHeld(job); }
+  // By which users know jobs; those of the set-up.
+  [[nodiscard]] const model::JobNumbers& numbers() const { return numbers_; }
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "live/failures/failure_book.h"
-#include "model/job_numbers.h"
 #include "trainyard/component.h"
 #include "trainyard/job.h"
 #include "trainyard/live.pb.h"
@@ -42,8 +41,6 @@ struct LiveOptions {
   double time_scale = 1;    // engine seconds per real second
   std::string policy;       // as the operator named it
   std::uint64_t epoch = 0;  // of this controller
-  // By which users know jobs. Must outlive the world, and be the engine's.
-  const model::JobNumbers* numbers = &model::JobNumbers::Counted();
   PolicyTraits policy_traits{};
   bool promises = false;  // it takes only jobs that can be ended by their deadlines
   // Binds a job to what is known of its model besides throughput profiles, or says why it cannot

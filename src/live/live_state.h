@@ -25,11 +25,11 @@
 namespace trainyard::live {
 
 struct LiveState {
-  // `cluster` must outlive it.
-  LiveState(LiveOptions with, const Cluster& nodes)
+  // `nodes` and `known_by`, the engine's, must outlive it.
+  LiveState(LiveOptions with, const Cluster& nodes, const model::JobNumbers& known_by)
       : options(std::move(with)),
         cluster(nodes),
-        numbers(*options.numbers),
+        numbers(known_by),
         jobs(numbers),
         attempts(numbers),
         leases(options, cluster),

@@ -41,7 +41,7 @@ Status CheckRules(const model::Rules& rules) {
 LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::Engine& engine,
                      const profile::ThroughputTable* profiles, LiveOutput& output)
     : output_(output),
-      state_(std::move(options), cluster),
+      state_(std::move(options), cluster, engine.numbers()),
       statuses_(state_, engine),
       notices_(state_, statuses_),
       change_log_(state_),
