@@ -17,7 +17,7 @@
 
 #include "base/text.h"
 #include "cli/live/config/config_file.h"
-#include "cli/live/slurm/slurm_words.h"
+#include "requests/slurm/slurm_words.h"
 #include "trainyard/version.h"
 
 namespace trainyard::cli {
@@ -62,10 +62,10 @@ std::string UnknownCommand(const CLI::App& app, Words words) {
   }
   const std::string& word = words.front();
   if (const std::string here =
-          InsteadOfCommand(std::vector<std::string_view>(words.begin(), words.end()));
+          requests::InsteadOfCommand(std::vector<std::string_view>(words.begin(), words.end()));
       !here.empty()) {
     return fmt::format("trainyard: '{}' is a command of Slurm; here it is '{}' ({} has a table)\n",
-                       word, here, kSlurmPage);
+                       word, here, requests::kSlurmPage);
   }
   if (std::string unknown = UnknownCommand(app, "trainyard", word); !unknown.empty()) {
     return unknown;
@@ -155,11 +155,11 @@ std::string UnknownOption(const CLI::App& command, std::string_view word, bool s
         "{0} ...\n",
         given, path);
   }
-  const std::string here = submits ? InsteadOfOption(given) : std::string();
+  const std::string here = submits ? requests::InsteadOfOption(given) : std::string();
   const std::string_view near =
       here.empty() && given.starts_with("--") ? base::NearestName(given, known) : "";
   return fmt::format("trainyard: unknown option '{}'{}{}; `{} --help` lists all\n", given,
-                     here.empty() ? "" : fmt::format(": {} ({})", here, kSlurmPage),
+                     here.empty() ? "" : fmt::format(": {} ({})", here, requests::kSlurmPage),
                      near.empty() ? "" : fmt::format("; did you mean '{}'?", near), path);
 }
 
@@ -209,7 +209,7 @@ std::string CommandLine::WhatIsUnknown(const std::string& command) const {
   const auto option = std::find_if(extras.begin(), extras.end(), IsOption);
   const bool of_script = begins_with_word && !script.empty() && IsScriptFile(script.front()) &&
                          extras.front().starts_with('-') &&
-                         !InsteadOfOption(extras.front()).empty();
+                         !requests::InsteadOfOption(extras.front()).empty();
   if ((submits || command == "profile") && chosen_.rest.empty() && begins_with_word && !of_script) {
     extras.insert(extras.begin(), script.begin(), script.end());
     return LacksTheMark(

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "cli/live/slurm/slurm_time.h"
+#include "requests/slurm/slurm_time.h"
 
 namespace trainyard::cli {
 
@@ -39,7 +39,7 @@ namespace trainyard::cli {
 [[nodiscard]] inline CLI::Validator Span(double unit = 1) {
   return {[unit](std::string& text) {
             std::optional<double> span = base::ToSpan(text, unit);
-            if (const TimeReading slurm = ReadSpan(text); !span) {
+            if (const requests::TimeReading slurm = requests::ReadSpan(text); !span) {
               if (!slurm.seconds) {
                 return fmt::format(
                     "'{}' is no time{}{}; expected a number, or 90s, 15m, 2h, 1h30m, 1d", text,

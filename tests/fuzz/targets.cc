@@ -16,13 +16,13 @@
 #include "base/check.h"
 #include "cli/command_line.h"
 #include "cli/live/config/config_file.h"
-#include "cli/live/job_file.h"
-#include "cli/live/slurm/batch_script.h"
-#include "cli/live/slurm/slurm_time.h"
 #include "identity/keys.h"
 #include "identity/token.h"
 #include "launcher/credential.h"
 #include "profile/throughput_table.h"
+#include "requests/job_file.h"
+#include "requests/slurm/batch_script.h"
+#include "requests/slurm/slurm_time.h"
 #include "scenario/preset.h"
 #include "supervisor/job/job_protocol.h"
 #include "trace/clusters/cluster_file.h"
@@ -73,7 +73,7 @@ bool RunJobLine(std::string_view bytes) {
 
 bool RunJobFile(std::string_view bytes) {
   v1::JobRequest job;
-  const Status read = cli::ReadJobFile(FileOf(bytes, ".toml"), job);
+  const Status read = requests::ReadJobFile(FileOf(bytes, ".toml"), job);
   v1::JobRequest again;
   CHECK(!read.ok() || again.ParseFromString(job.SerializeAsString()));
   return read.ok();
@@ -81,7 +81,7 @@ bool RunJobFile(std::string_view bytes) {
 
 std::vector<std::string> JobOptionSeeds() {
   std::vector<std::string> seeds;
-  for (std::size_t i = 0; i < cli::JobOptions().size(); ++i) {
+  for (std::size_t i = 0; i < requests::JobOptions().size(); ++i) {
     for (const char* const value :
          {"1", "2h", "0.5", "a=b", "true", "A100,V100", "/a:/b:ro", "0-9%2", "afterok:1",
           "d=/data:10", "per-gpu", "torchrun", "now+1hour", "1-12:00:00", "forward=0.1,load=2"}) {
@@ -93,11 +93,11 @@ std::vector<std::string> JobOptionSeeds() {
 
 // A flag of a job on the command line.
 bool RunJobOption(std::string_view bytes) {
-  const std::span<const cli::JobOption> options = cli::JobOptions();
-  const cli::JobOption& option = options[Choose(bytes, options.size())];
+  const std::span<const requests::JobOption> options = requests::JobOptions();
+  const requests::JobOption& option = options[Choose(bytes, options.size())];
   v1::JobRequest job;
-  const Status set = cli::SetJobOption(option.key, std::string(bytes), job);
-  static_cast<void>(cli::ReadTime(bytes, 1.8e9));
+  const Status set = requests::SetJobOption(option.key, std::string(bytes), job);
+  static_cast<void>(requests::ReadTime(bytes, 1.8e9));
   return set.ok();
 }
 
@@ -105,7 +105,7 @@ bool RunJobOption(std::string_view bytes) {
 // is a command.
 bool RunScript(std::string_view bytes) {
   v1::JobRequest job;
-  Result<cli::BatchScript> script = cli::BatchScript::Read(FileOf(bytes, ".sh"), job);
+  Result<requests::BatchScript> script = requests::BatchScript::Read(FileOf(bytes, ".sh"), job);
   if (!script.ok()) {
     CHECK(!script.error().message.empty());
     return false;

@@ -186,7 +186,8 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert({"originals/results", "rpc", "daemon", "experiments", "profiler", "launcher"});
+    all.insert(
+        {"originals/results", "requests", "rpc", "daemon", "experiments", "profiler", "launcher"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
@@ -216,6 +217,7 @@ const std::map<std::string, Folders>& MayInclude() {
        {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
       {"supervisor", {"base", "io", "cgroup", "identity", "launcher"}},
       {"live", kLive},
+      {"requests", {"base", "io", "model", "trace", "live"}},
       {"rpc", {"base", "io", "identity"}},
       {"daemon", kAll},
       {"profiler", {"base", "io", "profile", "loader", "results", "supervisor"}},
@@ -302,10 +304,11 @@ TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
        "src/io/json.h and .cc files of bench, tests/golden and tests/cli"},
       {"io/json.h",
        std::regex("(src/(results|originals/results|cli|experiments|profiler)/.*|src/io/json|"
-                  "src/(daemon/notices|trace/formats)/.*)\\.cc|src/results/write/json_value.h"),
+                  "src/(daemon/notices|trace/formats|requests)/.*)\\.cc|"
+                  "src/results/write/json_value.h"),
        "src/results/write/json_value.h, and .cc files of src/results, src/originals/results, "
-       "src/cli, "
-       "src/experiments, src/profiler, src/daemon/notices and src/trace/formats"},
+       "src/cli, src/requests, src/experiments, src/profiler, src/daemon/notices and "
+       "src/trace/formats"},
       {"CLI/", std::regex("(src/cli|tests/(golden|faults|fuzz))/.*"),
        "src/cli, tests/golden, tests/faults and tests/fuzz"},
       {"toml++/", std::regex("src/io/toml.cc"), "src/io/toml.cc"},

@@ -310,7 +310,7 @@ std::string HistoryText(const v1::JobStatus& job) {
 // ------------------------------------------------------------------------------------------ status
 
 struct StatusOptions : ClusterOptions {
-  JobSelection selection;
+  requests::JobSelection selection;
   bool all = false;
   bool watch = false;
   bool tasks = false;
@@ -335,12 +335,12 @@ std::string StatusText(const v1::JobsReply& reply, const StatusOptions& options)
 
 // What is asked again and again. The number of an array alone stands for its tasks.
 Result<v1::ClientRequest> StatusCall(const StatusOptions& options, rpc::ClusterClient& client) {
-  const JobSelection& selection = options.selection;
+  const requests::JobSelection& selection = options.selection;
   if (options.history && selection.jobs.empty()) {
     return InvalidArgument("--history is of jobs named by number; expected status JOB --history");
   }
   if (selection.jobs.empty()) {
-    return FilterCall(selection, !options.all);
+    return requests::FilterCall(selection, !options.all);
   }
   if (selection.has_filter()) {
     return InvalidArgument(

@@ -12,7 +12,7 @@
 namespace trainyard::cli {
 
 struct LogsOptions : ClusterOptions {
-  JobSelection selection;
+  requests::JobSelection selection;
   std::uint32_t attempt = 0;  // 0: the last
   bool all = false;           // attempts
   int rank = 0;

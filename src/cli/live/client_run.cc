@@ -65,7 +65,7 @@ std::string EndText(const v1::JobStatus& job, const std::string& name) {
 // -------------------------------------------------------------------------------------------- wait
 
 struct WaitOptions : ClusterOptions {
-  JobSelection selection;
+  requests::JobSelection selection;
   bool any = false;
   bool tasks = false;    // tells of each task of an array
   double timeout_s = 0;  // 0: none

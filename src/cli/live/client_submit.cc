@@ -25,11 +25,12 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_submit.h"
-#include "cli/live/job_file.h"
-#include "cli/live/slurm/batch_script.h"
-#include "cli/live/workload_file.h"
+#include "cli/reading.h"
 #include "daemon/clock.h"
 #include "live/job_request.h"
+#include "requests/job_file.h"
+#include "requests/slurm/batch_script.h"
+#include "requests/workload_file.h"
 #include "rpc/client.h"
 
 namespace trainyard::cli {
@@ -61,7 +62,7 @@ std::string RandomToken() {
 
 Status TakeOptions(const JobOptionValues& options, v1::JobRequest& job) {
   for (const auto& [key, text] : options.settings) {
-    RETURN_IF_ERROR(SetJobOption(key, text, job));
+    RETURN_IF_ERROR(requests::SetJobOption(key, text, job));
   }
   if (job.launch().working_directory().empty()) {
     std::error_code code;
@@ -98,7 +99,7 @@ Status CompleteJob(const std::vector<std::string>& words, v1::JobRequest& job) {
   return {};
 }
 
-void TellWarnings(const BatchScript& script) {
+void TellWarnings(const requests::BatchScript& script) {
   for (const std::string& sentence : script.warnings()) {
     Tell(Printable(sentence));
   }
@@ -107,7 +108,7 @@ void TellWarnings(const BatchScript& script) {
 // A job, and the script that says what it is, if one does.
 struct Requested {
   v1::JobRequest job;
-  std::optional<BatchScript> script{};
+  std::optional<requests::BatchScript> script{};
 };
 
 Result<Requested> RequestedJob(const JobOptionValues& options,
@@ -115,9 +116,9 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
   Requested requested;
   v1::JobRequest& job = requested.job;
   if (!options.script.empty()) {
-    ASSIGN_OR_RETURN(requested.script, BatchScript::Read(options.script, job));
+    ASSIGN_OR_RETURN(requested.script, requests::BatchScript::Read(options.script, job));
   } else if (!options.file.empty()) {
-    RETURN_IF_ERROR(ReadJobFile(options.file, job));
+    RETURN_IF_ERROR(requests::ReadJobFile(options.file, job));
   }
   RETURN_IF_ERROR(TakeOptions(options, job));
   if (requested.script) {
@@ -138,11 +139,12 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
 }
 
 Result<v1::JobRequest> RequestedApp(const SubmitOptions& options,
-                                    const std::vector<std::string>& words, const WorkloadApp& app) {
+                                    const std::vector<std::string>& words,
+                                    const requests::WorkloadApp& app) {
   v1::JobRequest job = app.request;
   RETURN_IF_ERROR(TakeOptions(options, job));
   RETURN_IF_ERROR(CompleteJob(words, job));
-  RETURN_IF_ERROR(FillPlaceholders(app.placeholders, *job.mutable_launch()));
+  RETURN_IF_ERROR(requests::FillPlaceholders(app.placeholders, *job.mutable_launch()));
   return job;
 }
 
@@ -199,12 +201,13 @@ Status Submit(const SubmitOptions& options, const std::vector<std::string>& word
 
 // The file with the nodes of the controller; all its apps can be submitted as far as that can be
 // said before.
-Result<WorkloadFile> CheckedWorkload(const SubmitOptions& options,
-                                     const std::vector<std::string>& words,
-                                     const v1::NodesReply& nodes) {
-  ASSIGN_OR_RETURN(WorkloadFile workload,
-                   ReadWorkloadFile(options.workload, options.cluster_xml, nodes));
-  for (const WorkloadApp& app : workload.apps) {
+Result<requests::WorkloadFile> CheckedWorkload(const SubmitOptions& options,
+                                               const std::vector<std::string>& words,
+                                               const v1::NodesReply& nodes) {
+  ASSIGN_OR_RETURN(requests::WorkloadFile workload,
+                   requests::ReadWorkloadFile(options.workload, options.cluster_xml, nodes));
+  ReportReading(workload.trace);
+  for (const requests::WorkloadApp& app : workload.apps) {
     RETURN_IF_ERROR(RequestedApp(options, words, app));
   }
   if (workload.states_addresses || !options.cluster_xml.empty()) {
@@ -223,9 +226,9 @@ class WorkloadSubmission {
       : options_(options), words_(words), client_(client) {}
 
   // Ends with the first app that is refused.
-  Status Submit(const WorkloadFile& workload, double time_scale) {
+  Status Submit(const requests::WorkloadFile& workload, double time_scale) {
     const daemon::LiveClock clock(daemon::LiveClock::UnixNow(), time_scale);
-    for (const WorkloadApp& app : workload.apps) {
+    for (const requests::WorkloadApp& app : workload.apps) {
       const std::string which = fmt::format("{} of {}", replies_.size() + 1, workload.apps.size());
       if (!options_.at_once) {
         AwaitArrival(app, which, clock);
@@ -240,7 +243,7 @@ class WorkloadSubmission {
   [[nodiscard]] const std::vector<v1::SubmitReply>& replies() const { return replies_; }
 
  private:
-  static void AwaitArrival(const WorkloadApp& app, const std::string& which,
+  static void AwaitArrival(const requests::WorkloadApp& app, const std::string& which,
                            const daemon::LiveClock& clock) {
     const TimePoint arrival{app.arrival};
     if (const double wait = Seconds(arrival - clock.Now()); wait > 1) {
@@ -250,7 +253,7 @@ class WorkloadSubmission {
     std::this_thread::sleep_until(clock.RealTime(arrival));
   }
 
-  Status SubmitApp(const WorkloadApp& app, const std::string& which) {
+  Status SubmitApp(const requests::WorkloadApp& app, const std::string& which) {
     v1::ClientRequest request;
     v1::SubmitRequest& submit = *request.mutable_submit();
     ASSIGN_OR_RETURN(*submit.mutable_job(), RequestedApp(options_, words_, app));
@@ -291,7 +294,7 @@ Status SubmitWorkload(const SubmitOptions& options, const std::vector<std::strin
   question.mutable_nodes();
   ASSIGN_OR_RETURN(const v1::ClientReply there, client->Call(question, kTimeout, kPatience));
   const v1::NodesReply& nodes = there.nodes();
-  ASSIGN_OR_RETURN(const WorkloadFile workload, CheckedWorkload(options, words, nodes));
+  ASSIGN_OR_RETURN(const requests::WorkloadFile workload, CheckedWorkload(options, words, nodes));
   WorkloadSubmission submission(options, words, *client);
   Status status = submission.Submit(workload, nodes.time_scale() > 0 ? nodes.time_scale() : 1);
   if (options.json) {
@@ -337,8 +340,8 @@ Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
 }
 
 void AddJobOptions(CLI::App& command, JobOptionValues& options) {
-  for (const JobOption& option : JobOptions()) {
-    const std::string name = OptionName(option.key);
+  for (const requests::JobOption& option : requests::JobOptions()) {
+    const std::string name = requests::OptionName(option.key);
     const std::string help(option.help);
     if (option.type.empty()) {
       command.add_flag_callback(

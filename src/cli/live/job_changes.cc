@@ -19,10 +19,10 @@
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
-#include "cli/live/job_file.h"
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
 #include "live/job_request.h"
+#include "requests/job_file.h"
 
 namespace trainyard::cli {
 namespace {
@@ -30,7 +30,7 @@ namespace {
 struct ChangeOptions : ClusterOptions {
   const char* name = "";  // of the command
   const char* help = "";
-  JobSelection selection;
+  requests::JobSelection selection;
   bool hold = false;
   std::vector<std::pair<std::string, std::string>> values;  // of update
 };
@@ -55,7 +55,7 @@ v1::Selection* PutUpdate(const ChangeOptions& options, v1::ClientRequest& reques
     update.add_fields(key);
     if (!text.empty()) {
       // It has been read before, without a mistake.
-      static_cast<void>(SetJobOption(key, text, *update.mutable_values()).ok());
+      static_cast<void>(requests::SetJobOption(key, text, *update.mutable_values()).ok());
     }
   }
   return update.mutable_selection();
@@ -101,7 +101,7 @@ Status ApplyTo(const ChangeOptions& options, PutCall put) {
         "--set-queue or --gpus");
   }
   v1::ClientRequest request;
-  ASSIGN_OR_RETURN(*put(options, request), SelectionOf(options.selection));
+  ASSIGN_OR_RETURN(*put(options, request), requests::SelectionOf(options.selection));
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   for (const std::string& sentence : reply.update().ignored()) {
     Tell(Printable(sentence));
@@ -163,7 +163,7 @@ void AddUpdate(CLI::App& app, Command& chosen) {
             "give jobs another time limit, begin, dependency, priority, name, queue or "
             "number of GPUs");
   CLI::App* command = AddChange(app, chosen, PutUpdate, options);
-  for (const JobOption& option : JobOptions()) {
+  for (const requests::JobOption& option : requests::JobOptions()) {
     const std::string key(option.key);
     constexpr std::array<std::string_view, 7> kKeys{"time", "begin", "dependency", "priority",
                                                     "name", "queue", "gpus"};
@@ -173,10 +173,11 @@ void AddUpdate(CLI::App& app, Command& chosen) {
     const bool is_filter = key == "name" || key == "queue";  // these select jobs
     command
         ->add_option_function<std::string>(
-            is_filter ? "--set-" + key : OptionName(key),
+            is_filter ? "--set-" + key : requests::OptionName(key),
             [options, key](const std::string& text) {
               v1::JobRequest checked;
-              const Status status = text.empty() ? Status() : SetJobOption(key, text, checked);
+              const Status status =
+                  text.empty() ? Status() : requests::SetJobOption(key, text, checked);
               if (!status.ok()) {
                 throw CLI::ValidationError(status.error().message);
               }

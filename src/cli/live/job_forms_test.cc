@@ -15,13 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/live/job_file.h"
 #include "engine/journal.h"
 #include "io/json.h"
 #include "live/controller.h"
 #include "live/job_request.h"
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
+#include "requests/job_file.h"
 #include "scenario/assembly.h"
 #include "support/memory_store.h"
 #include "support/scratch_folder.h"
@@ -379,7 +379,7 @@ std::string TomlOf(const Json& file) {
 // On the command line all values are texts; the command follows the options.
 v1::JobRequest FromOptions(const Json& file) {
   v1::JobRequest job;
-  for (const JobOption& option : JobOptions()) {
+  for (const requests::JobOption& option : requests::JobOptions()) {
     const auto value = file.find(option.key);
     if (value == file.end()) {
       continue;
@@ -397,7 +397,7 @@ v1::JobRequest FromOptions(const Json& file) {
       texts[0] += "s";  // as an option it needs a unit
     }
     for (const std::string& text : texts) {
-      const Status set = SetJobOption(option.key, text, job);
+      const Status set = requests::SetJobOption(option.key, text, job);
       EXPECT_TRUE(set.ok()) << set.error().message;
     }
   }
@@ -459,11 +459,11 @@ TEST(JobFormsTest, JobFilesAndOptionsSayWhatARequestSays) {
     const v1::JobRequest request = Canonical(random.Next());
     const Json file = JobFileOf(request);
     v1::JobRequest json;
-    Status read = ReadJobFile(folder.Write("job.json", file.dump()), json);
+    Status read = requests::ReadJobFile(folder.Write("job.json", file.dump()), json);
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(Canonical(json).DebugString(), request.DebugString());
     v1::JobRequest toml;
-    read = ReadJobFile(folder.Write("job.toml", TomlOf(file)), toml);
+    read = requests::ReadJobFile(folder.Write("job.toml", TomlOf(file)), toml);
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(Canonical(toml).DebugString(), request.DebugString());
     EXPECT_EQ(Canonical(FromOptions(file)).DebugString(), request.DebugString());
@@ -616,11 +616,11 @@ TEST(JobFormsTest, EveryFieldOfTheTableComesBackFromEachForm) {
     v1::JobRequest options;
     for (const auto& [key, text] : SettingsOf(job)) {
       toml += fmt::format("{} = {}\n", key, text == "true" ? text : Json(text).dump());
-      const Status set = SetJobOption(key, text, options);
+      const Status set = requests::SetJobOption(key, text, options);
       EXPECT_TRUE(set.ok()) << set.error().message;
     }
     v1::JobRequest file;
-    const Status read = ReadJobFile(folder.Write("job.toml", toml), file);
+    const Status read = requests::ReadJobFile(folder.Write("job.toml", toml), file);
     ASSERT_TRUE(read.ok()) << read.error().message;
     ExpectSame<model::IsInRequests>("job file", FromRequest(file), job);
     // By name "gpus" comes before the ends of its range, which it clears.

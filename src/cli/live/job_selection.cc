@@ -11,45 +11,12 @@
 #include <optional>
 
 #include "base/name_list.h"
-#include "base/text.h"
 #include "base/try.h"
 #include "cli/live/client_calls.h"
 #include "model/conditions.h"
 
 namespace trainyard::cli {
 namespace {
-
-Result<model::JobNumber> ReadJobNumber(const std::string& text) {
-  const std::optional<model::JobNumber> number = model::ParseJobNumber(text);
-  if (!number) {
-    return InvalidArgument(fmt::format(
-        "'{}' is no job; expected its number, or ARRAY_INDEX for a task of an array", text));
-  }
-  return *number;
-}
-
-Result<v1::JobState> ReadState(const std::string& text) {
-  std::vector<std::string> names;
-  for (int state = v1::SUBMITTED; v1::JobState_IsValid(state); ++state) {
-    names.push_back(live::StateText(static_cast<v1::JobState>(state)));
-    if (names.back() == live::LowerCase(text)) {
-      return static_cast<v1::JobState>(state);
-    }
-  }
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  return InvalidArgument(fmt::format("--state: {}", base::UnknownName("state", text, known)));
-}
-
-Status CheckOneOfBoth(const JobSelection& selection) {
-  if (selection.jobs.empty() == selection.has_filter()) {
-    return {};
-  }
-  return InvalidArgument(
-      selection.jobs.empty()
-          ? "no job is named; expected numbers of jobs, or --name, --user, --queue or --state"
-          : "jobs are named by number and by --name, --user, --queue or --state; expected one of "
-            "both");
-}
 
 // The tasks of the array.
 Result<v1::JobsReply> TasksOf(rpc::ClusterClient& client, std::uint64_t array, bool live_only) {
@@ -100,11 +67,11 @@ CLI::Option* AddNames(CLI::App& command, const char* option, std::vector<std::st
       help);
 }
 
-CLI::Option* AddJobs(CLI::App& command, JobSelection& selection, const char* help) {
+CLI::Option* AddJobs(CLI::App& command, requests::JobSelection& selection, const char* help) {
   return AddNames(command, "JOB", selection.jobs, help);
 }
 
-void AddFilters(CLI::App& command, JobSelection& selection) {
+void AddFilters(CLI::App& command, requests::JobSelection& selection) {
   const auto add = [&command](const char* name, std::vector<std::string>& values,
                               const char* help) {
     command.add_option(name, values, help)->delimiter(',')->expected(1)->take_all();
@@ -113,37 +80,6 @@ void AddFilters(CLI::App& command, JobSelection& selection) {
   add("--user", selection.users, "jobs of this user");
   add("--queue", selection.queues, "jobs of this queue");
   add("--state", selection.states, "jobs in this state: waiting, running, ...");
-}
-
-Result<v1::ClientRequest> FilterCall(const JobSelection& selection, bool live_only) {
-  v1::ClientRequest request = JobsCall({}, live_only);
-  v1::JobsRequest& jobs = *request.mutable_jobs();
-  jobs.mutable_names()->Assign(selection.names.begin(), selection.names.end());
-  jobs.mutable_users()->Assign(selection.users.begin(), selection.users.end());
-  jobs.mutable_queues()->Assign(selection.queues.begin(), selection.queues.end());
-  for (const std::string& text : selection.states) {
-    ASSIGN_OR_RETURN(const v1::JobState state, ReadState(text));
-    jobs.add_states(state);
-    jobs.set_live_only(jobs.live_only() && !live::HasEnded(state));
-  }
-  return request;
-}
-
-Result<v1::Selection> SelectionOf(const JobSelection& selection) {
-  RETURN_IF_ERROR(CheckOneOfBoth(selection));
-  v1::Selection chosen;
-  for (const std::string& text : selection.jobs) {
-    RETURN_IF_ERROR(ReadJobNumber(text));
-    chosen.add_jobs(text);
-  }
-  chosen.mutable_names()->Assign(selection.names.begin(), selection.names.end());
-  chosen.mutable_users()->Assign(selection.users.begin(), selection.users.end());
-  chosen.mutable_queues()->Assign(selection.queues.begin(), selection.queues.end());
-  for (const std::string& text : selection.states) {
-    ASSIGN_OR_RETURN(const v1::JobState state, ReadState(text));
-    chosen.add_states(state);
-  }
-  return chosen;
 }
 
 Status TellLeftOut(const google::protobuf::RepeatedPtrField<v1::LeftOut>& left_out) {
@@ -169,11 +105,11 @@ Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
                                               const std::vector<std::string>& texts) {
   std::vector<std::uint64_t> numbers;
   for (const std::string& text : texts) {  // before the controller is asked anything
-    RETURN_IF_ERROR(ReadJobNumber(text));
+    RETURN_IF_ERROR(requests::ReadJobNumber(text));
   }
   std::map<std::uint64_t, std::map<std::int64_t, std::uint64_t>> arrays;  // jobs by their index
   for (const std::string& text : texts) {
-    ASSIGN_OR_RETURN(const model::JobNumber number, ReadJobNumber(text));
+    ASSIGN_OR_RETURN(const model::JobNumber number, requests::ReadJobNumber(text));
     if (!number.task) {
       numbers.push_back(number.job);
       continue;
@@ -195,12 +131,13 @@ Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
 }
 
 Result<std::vector<v1::JobStatus>> SelectJobs(rpc::ClusterClient& client,
-                                              const JobSelection& selection, bool live_only) {
-  RETURN_IF_ERROR(CheckOneOfBoth(selection));
+                                              const requests::JobSelection& selection,
+                                              bool live_only) {
+  RETURN_IF_ERROR(requests::CheckOneOfBoth(selection));
   if (!selection.jobs.empty()) {
     return SelectByNumber(client, selection.jobs, live_only);
   }
-  ASSIGN_OR_RETURN(const v1::ClientRequest request, FilterCall(selection, live_only));
+  ASSIGN_OR_RETURN(const v1::ClientRequest request, requests::FilterCall(selection, live_only));
   ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout));
   if (reply.jobs().jobs().empty()) {
     return Failed(live_only ? "no job that has not ended fits" : "no job fits");

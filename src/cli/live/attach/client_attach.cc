@@ -119,14 +119,15 @@ Status Attach(const AttachOptions& options, Command& chosen) {
 }
 
 struct SignalOptions : ClusterOptions {
-  JobSelection selection;
+  requests::JobSelection selection;
   int signal = SIGTERM;
 };
 
 Status SendSignals(const SignalOptions& options) {
   v1::ClientRequest request;
   request.mutable_signal()->set_signal(options.signal);
-  ASSIGN_OR_RETURN(*request.mutable_signal()->mutable_selection(), SelectionOf(options.selection));
+  ASSIGN_OR_RETURN(*request.mutable_signal()->mutable_selection(),
+                   requests::SelectionOf(options.selection));
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   const v1::Changed& changed = reply.signal().changed();
   if (options.json) {

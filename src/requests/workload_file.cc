@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/workload_file.h"
+#include "requests/workload_file.h"
 
 #include <fmt/format.h>
 
@@ -9,17 +9,15 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/reading.h"
 #include "io/file.h"
 #include "io/text_check.h"
 #include "live/job_request.h"
 #include "model/job_order.h"
 #include "trace/clusters/cluster_formats.h"
 #include "trace/formats/torchloader.h"
-#include "trace/trace.h"
 #include "trainyard/cluster.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 // ----------------------------------------------------------------------------------------- cluster
@@ -130,7 +128,6 @@ Result<WorkloadFile> ReadWorkloadFile(const std::string& path, const std::string
   ASSIGN_OR_RETURN(const Cluster cluster, cluster_xml.empty() ? Result<Cluster>(ClusterOf(nodes))
                                                               : WorkersOf(cluster_xml, nodes));
   trace::Trace& trace = workload.trace;
-  ReportReading(trace);
   RETURN_IF_ERROR(BindDevices(trace, cluster));
   WorkloadFile file{.states_addresses = workload.states_addresses};
   for (const std::size_t row : model::SubmitOrder(trace.jobs)) {
@@ -142,6 +139,7 @@ Result<WorkloadFile> ReadWorkloadFile(const std::string& path, const std::string
     app.request.mutable_launch()->clear_workers();  // it is to run, not to be emulated
     file.apps.push_back(std::move(app));
   }
+  file.trace = std::move(trace);
   return file;
 }
 
@@ -155,4 +153,4 @@ Status FillPlaceholders(const base::Placeholders& placeholders, v1::LaunchSpec& 
   return {};
 }
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/output_name.h"
+#include "requests/slurm/output_name.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 struct Placeholder {
@@ -104,4 +104,4 @@ bool DiffersByTask(std::string_view pattern) {
   return pattern.starts_with("/dev/");
 }
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/batch_script.h"
+#include "requests/slurm/batch_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 using testing::ElementsAre;
@@ -311,4 +311,4 @@ TEST_F(BatchScriptTest, WhatCannotBeAScriptIsSaidAsWhatItIs) {
 }
 
 }  // namespace
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/gpu_list.h"
+#include "requests/slurm/gpu_list.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "base/try.h"
 #include "model/job_fields.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 // Names of generic resources that sites have beside GPUs. In --gpus no other word tells them from
@@ -138,4 +138,4 @@ Result<GpuList> ReadGpus(std::string_view text) {
   return reader.Take();
 }
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/batch_script.h"
+#include "requests/slurm/batch_script.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,17 +19,17 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/live/job_file.h"
-#include "cli/live/slurm/gpu_list.h"
-#include "cli/live/slurm/output_name.h"
-#include "cli/live/slurm/slurm_time.h"
-#include "cli/live/slurm/slurm_words.h"
 #include "io/file.h"
 #include "io/text_check.h"
 #include "live/job_request.h"
 #include "model/job_fields.h"
+#include "requests/job_file.h"
+#include "requests/slurm/gpu_list.h"
+#include "requests/slurm/output_name.h"
+#include "requests/slurm/slurm_time.h"
+#include "requests/slurm/slurm_words.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -676,4 +676,4 @@ Error BatchScript::AtLine(const Error& error,
   return error;
 }
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/workload_file.h"
+#include "requests/workload_file.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "live/job_request.h"
 #include "support/scratch_folder.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 constexpr std::string_view kWorkloadHeader =
@@ -238,4 +238,4 @@ TEST(PlaceholderTest, OtherBracesAreErrors) {
 }
 
 }  // namespace
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/slurm_time.h"
+#include "requests/slurm/slurm_time.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 using testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST(SlurmTimeTest, ATimeOfDayIsTheNextOne) {
 }
 
 }  // namespace
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

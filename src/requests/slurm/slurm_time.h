@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 
 // Seconds, or why the text is no time although it has the form of one ("99 minutes; expected 0 to
 // 59"). Neither: it does not have the form of one.
@@ -31,4 +31,4 @@ struct TimeReading {
 // hour that does not exist, such as 30 February or the hour that daylight saving time skips.
 [[nodiscard]] TimeReading ReadTime(std::string_view text, double now);
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -7,7 +7,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 
 // The pattern as a word of the shell, to be expanded where the job runs:
 //   %j job, %J job.batch, %A the array's job, %a index in the array (4294967294 outside of one, as
@@ -20,4 +20,4 @@ namespace trainyard::cli {
 // Whether jobs, and tasks of one array, write to files of their own.
 [[nodiscard]] bool DiffersByTask(std::string_view pattern);
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

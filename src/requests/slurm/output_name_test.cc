@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/output_name.h"
+#include "requests/slurm/output_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdio>
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 using testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST(OutputNameTest, TasksOfAnArrayDifferByJobOrIndex) {
 }
 
 }  // namespace
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

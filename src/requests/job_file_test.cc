@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/job_file.h"
+#include "requests/job_file.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "support/scratch_folder.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 // "ok", or the error from behind the folder's name.
@@ -321,4 +321,4 @@ TEST(JobFileTest, ADataSetHasANameAFolderAndASize) {
 }
 
 }  // namespace
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/gpu_list.h"
+#include "requests/slurm/gpu_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 using testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST(GpuListTest, SeveralTypesAndWhatIsNoCountAreRefused) {
 }
 
 }  // namespace
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

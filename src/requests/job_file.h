@@ -11,7 +11,7 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 
 struct JobOption {
   std::string_view key;   // batch_size in files, --batch-size on the command line
@@ -34,4 +34,4 @@ struct JobOption {
 // unknown key, a value of the wrong kind.
 [[nodiscard]] Status ReadJobFile(const std::string& path, v1::JobRequest& job);
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

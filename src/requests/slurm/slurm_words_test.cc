@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/slurm_words.h"
+#include "requests/slurm/slurm_words.h"
 
 #include <gtest/gtest.h>
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 std::string TwinOf(const std::vector<std::string_view>& words) { return InsteadOfCommand(words); }
@@ -68,4 +68,4 @@ TEST(SlurmWordsTest, CallsInScriptsAreFoundWhereAShellLooksForCommands) {
 }
 
 }  // namespace
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

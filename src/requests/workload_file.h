@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "base/placeholders.h"
+#include "trace/trace.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 #include "trainyard/time.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 
 struct WorkloadApp {
   v1::JobRequest request;  // all that the file states of it; no command yet
@@ -23,10 +24,11 @@ struct WorkloadApp {
 struct WorkloadFile {
   std::vector<WorkloadApp> apps;  // by arrival, then as they stand
   bool states_addresses = false;  // of masters, which Trainyard chooses itself
+  trace::Trace trace;             // the file as it was read, with the remarks of the reader
 };
 
 // `cluster_xml`: which node is the first, the second ... worker of torchloader, by name or address;
-// empty: in the order of `nodes`. Prints remarks of the reader on standard error. Errors, as
+// empty: in the order of `nodes`. Errors, as
 // "file:line: ...": those of both files; a worker that is none of the nodes; GPUs that the nodes do
 // not have.
 [[nodiscard]] Result<WorkloadFile> ReadWorkloadFile(const std::string& path,
@@ -37,4 +39,4 @@ struct WorkloadFile {
 [[nodiscard]] Status FillPlaceholders(const base::Placeholders& placeholders,
                                       v1::LaunchSpec& launch);
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/slurm_time.h"
+#include "requests/slurm/slurm_time.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 
 #include "base/text.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 constexpr double kMinute = 60;
@@ -340,4 +340,4 @@ TimeReading ReadTime(std::string_view text, double now) {
   return date.has_form() ? date : ReadClock(text, now);
 }
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/slurm/slurm_words.h"
+#include "requests/slurm/slurm_words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <optional>
 
-namespace trainyard::cli {
+#include "base/text.h"
+
+namespace trainyard::requests {
 namespace {
 
 struct Twin {
@@ -35,10 +36,9 @@ constexpr std::array kScontrol{Twin{"hold", "hold JOB"},
                                Twin{"top", "update --priority N JOB"},
                                Twin{"ping", "nodes"}};
 
-// What is to be typed in place of an option of sbatch.
+// What is to be typed in place of options of sbatch.
 struct OptionTwin {
-  std::string_view name;
-  char letter;
+  std::string_view names;  // with a blank between them; "partition/p" is --partition and -p
   std::string_view here;
 };
 
@@ -48,95 +48,58 @@ constexpr std::string_view kPlaced = "it has no meaning here: the placement choo
 constexpr std::string_view kNobody = "it has no meaning here: there are no accounts and no QOS";
 
 constexpr std::array kSbatchOptions{
-    OptionTwin{"partition", 'p', "it is --queue here"},
-    OptionTwin{"job-name", 'J', "it is --name here"},
-    OptionTwin{"gpus", 'G', "it is --gpus here"},
-    OptionTwin{"gpus-per-node", 0, "it is --gpus here, the number in all, with --gpu-types"},
-    OptionTwin{"gpus-per-task", 0, "it is --gpus here, the number in all, with --gpu-types"},
-    OptionTwin{"gpus-per-socket", 0, "it is --gpus here, the number in all, with --gpu-types"},
-    OptionTwin{"gres", 0, "it is --gpus here, with --gpu-types"},
-    OptionTwin{"constraint", 'C', "it is --gpu-types here"},
-    OptionTwin{"nodes", 'N', "the placement chooses the nodes; expected --gpus, the number in all"},
-    OptionTwin{"ntasks", 'n', "it is --workers here: per-gpu or per-node"},
-    OptionTwin{"ntasks-per-node", 0, "it is --workers here: per-gpu or per-node"},
-    OptionTwin{"tasks-per-node", 0, "it is --workers here: per-gpu or per-node"},
-    OptionTwin{"ntasks-per-gpu", 0, "it is --workers here: per-gpu or per-node"},
-    OptionTwin{"time", 't', "it is --time here"},
-    OptionTwin{"time-min", 0, "it is --time here"},
-    OptionTwin{"begin", 'b', "it is --begin here"},
-    OptionTwin{"deadline", 0, "it is --deadline here"},
-    OptionTwin{"array", 'a', "it is --array here"},
-    OptionTwin{"dependency", 'd', "it is --dependency here"},
-    OptionTwin{"chdir", 'D', "it is --cwd here"},
-    OptionTwin{"export", 0, "it is --env NAME=VALUE here"},
-    OptionTwin{"export-file", 0, "it is --env NAME=VALUE here"},
-    OptionTwin{"hold", 'H', "it is --hold here"},
-    OptionTwin{"mail-type", 0, "it is --notify here"},
-    OptionTwin{"mail-user", 0, "the controller's operator says where notices go"},
-    OptionTwin{"priority", 0, "it is --priority here"},
-    OptionTwin{"nice", 0, "it is --priority here, where higher goes first"},
-    OptionTwin{"output", 'o',
+    OptionTwin{"partition/p", "it is --queue here"},
+    OptionTwin{"job-name/J", "it is --name here"},
+    OptionTwin{"gpus/G", "it is --gpus here"},
+    OptionTwin{"gpus-per-node gpus-per-task gpus-per-socket",
+               "it is --gpus here, the number in all, with --gpu-types"},
+    OptionTwin{"gres", "it is --gpus here, with --gpu-types"},
+    OptionTwin{"constraint/C", "it is --gpu-types here"},
+    OptionTwin{"nodes/N", "the placement chooses the nodes; expected --gpus, the number in all"},
+    OptionTwin{"ntasks/n ntasks-per-node tasks-per-node ntasks-per-gpu",
+               "it is --workers here: per-gpu or per-node"},
+    OptionTwin{"time/t time-min", "it is --time here"},
+    OptionTwin{"begin/b", "it is --begin here"},
+    OptionTwin{"deadline", "it is --deadline here"},
+    OptionTwin{"array/a", "it is --array here"},
+    OptionTwin{"dependency/d", "it is --dependency here"},
+    OptionTwin{"chdir/D", "it is --cwd here"},
+    OptionTwin{"export export-file get-user-env", "it is --env NAME=VALUE here"},
+    OptionTwin{"hold/H", "it is --hold here"},
+    OptionTwin{"mail-type", "it is --notify here"},
+    OptionTwin{"mail-user", "the controller's operator says where notices go"},
+    OptionTwin{"priority", "it is --priority here"},
+    OptionTwin{"nice", "it is --priority here, where higher goes first"},
+    OptionTwin{"output/o",
                "'trainyard logs JOB' shows the output; in a script it is a line #SBATCH --output"},
-    OptionTwin{"error", 'e',
+    OptionTwin{"error/e",
                "'trainyard logs JOB' shows the output; in a script it is a line #SBATCH --error"},
-    OptionTwin{"input", 'i', "'trainyard run' hands its standard input on"},
-    OptionTwin{"open-mode", 0, "'trainyard logs JOB' shows the output of each attempt"},
-    OptionTwin{"wrap", 0, "the command follows the options here: -- sh -c 'COMMAND'"},
-    OptionTwin{"parsable", 0, "it is --json here"},
-    OptionTwin{"wait", 'W', "'trainyard run' waits for the end, and so does 'trainyard wait JOB'"},
-    OptionTwin{"test-only", 0, "no option tells that before"},
-    OptionTwin{"signal", 0,
-               "each job gets notice before it has to leave; see docs/live.md, Notice"},
-    OptionTwin{"requeue", 0,
+    OptionTwin{"input/i", "'trainyard run' hands its standard input on"},
+    OptionTwin{"open-mode", "'trainyard logs JOB' shows the output of each attempt"},
+    OptionTwin{"wrap", "the command follows the options here: -- sh -c 'COMMAND'"},
+    OptionTwin{"parsable", "it is --json here"},
+    OptionTwin{"wait/W", "'trainyard run' waits for the end, and so does 'trainyard wait JOB'"},
+    OptionTwin{"test-only", "no option tells that before"},
+    OptionTwin{"signal", "each job gets notice before it has to leave; see docs/live.md, Notice"},
+    OptionTwin{"requeue",
                "no option is needed: jobs are preempted and restarted as the policy says"},
-    OptionTwin{"no-requeue", 0, "it is --max-restarts 0 here, which is the default"},
-    OptionTwin{"container", 0, "it is --container-image here"},
-    OptionTwin{"mem", 0, kShared},
-    OptionTwin{"mem-per-cpu", 0, kShared},
-    OptionTwin{"mem-per-gpu", 0, kShared},
-    OptionTwin{"mem-bind", 0, kShared},
-    OptionTwin{"cpus-per-task", 'c', kShared},
-    OptionTwin{"cpus-per-gpu", 0, kShared},
-    OptionTwin{"cores-per-socket", 0, kShared},
-    OptionTwin{"threads-per-core", 0, kShared},
-    OptionTwin{"ntasks-per-core", 0, kShared},
-    OptionTwin{"ntasks-per-socket", 0, kShared},
-    OptionTwin{"mincpus", 0, kShared},
-    OptionTwin{"hint", 0, kShared},
-    OptionTwin{"core-spec", 'S', kShared},
-    OptionTwin{"tmp", 0, kShared},
-    OptionTwin{"gpu-bind", 0, kShared},
-    OptionTwin{"gpu-freq", 0, kShared},
-    OptionTwin{"cpu-freq", 0, kShared},
-    OptionTwin{"extra-node-info", 'B', kShared},
-    OptionTwin{"nodelist", 'w', kPlaced},
-    OptionTwin{"nodefile", 'F', kPlaced},
-    OptionTwin{"exclude", 'x', kPlaced},
-    OptionTwin{"exclusive", 0, kPlaced},
-    OptionTwin{"oversubscribe", 's', kPlaced},
-    OptionTwin{"overcommit", 'O', kPlaced},
-    OptionTwin{"contiguous", 0, kPlaced},
-    OptionTwin{"distribution", 'm', kPlaced},
-    OptionTwin{"switches", 0, kPlaced},
-    OptionTwin{"spread-job", 0, kPlaced},
-    OptionTwin{"use-min-nodes", 0, kPlaced},
-    OptionTwin{"account", 'A', kNobody},
-    OptionTwin{"qos", 'q', kNobody},
-    OptionTwin{"wckey", 0, kNobody},
-    OptionTwin{"reservation", 0, "it has no meaning here: there are no reservations"},
-    OptionTwin{"licenses", 'L', "it has no meaning here: there are no licences"},
-    OptionTwin{"clusters", 'M', "it is --controller here"},
-    OptionTwin{"comment", 0, "it has no meaning here"},
-    OptionTwin{"kill-on-invalid-dep", 0,
-               "jobs whose dependency cannot be met end as rejected here"},
-    OptionTwin{"no-kill", 'k', "it has no meaning here: workers of a job run and end together"},
-    OptionTwin{"immediate", 'I', "it has no meaning here"},
-    OptionTwin{"get-user-env", 0, "it is --env NAME=VALUE here"},
-    OptionTwin{"uid", 0, "it is --user here"},
-    OptionTwin{"gid", 0, "it has no meaning here"},
-    OptionTwin{"propagate", 0, "it has no meaning here"},
-    OptionTwin{"verbose", 'v', "it has no meaning here"},
-    OptionTwin{"quiet", 'Q', "it has no meaning here"}};
+    OptionTwin{"no-requeue", "it is --max-restarts 0 here, which is the default"},
+    OptionTwin{"container", "it is --container-image here"},
+    OptionTwin{"mem mem-per-cpu mem-per-gpu mem-bind cpus-per-task/c cpus-per-gpu cores-per-socket "
+               "threads-per-core ntasks-per-core ntasks-per-socket mincpus hint core-spec/S tmp "
+               "gpu-bind gpu-freq cpu-freq extra-node-info/B",
+               kShared},
+    OptionTwin{"nodelist/w nodefile/F exclude/x exclusive oversubscribe/s overcommit/O contiguous "
+               "distribution/m switches spread-job use-min-nodes",
+               kPlaced},
+    OptionTwin{"account/A qos/q wckey", kNobody},
+    OptionTwin{"reservation", "it has no meaning here: there are no reservations"},
+    OptionTwin{"licenses/L", "it has no meaning here: there are no licences"},
+    OptionTwin{"clusters/M", "it is --controller here"},
+    OptionTwin{"comment immediate/I gid propagate verbose/v quiet/Q", "it has no meaning here"},
+    OptionTwin{"kill-on-invalid-dep", "jobs whose dependency cannot be met end as rejected here"},
+    OptionTwin{"no-kill/k", "it has no meaning here: workers of a job run and end together"},
+    OptionTwin{"uid", "it is --user here"}};
 
 bool IsSlurms(std::string_view word) {
   constexpr std::array<std::string_view, 3> kOthers{"scontrol", "sbcast", "sgather"};
@@ -231,17 +194,21 @@ std::string InsteadOfCommand(std::span<const std::string_view> words) {
 }
 
 std::string InsteadOfOption(std::string_view word) {
-  const OptionTwin* twin = kSbatchOptions.end();
-  if (word.starts_with("--")) {
-    const std::string_view name = word.substr(2, word.find('=') - 2);
-    twin = std::find_if(kSbatchOptions.begin(), kSbatchOptions.end(),
-                        [name](const OptionTwin& one) { return one.name == name; });
-  } else if (word.size() > 1 && word.front() == '-') {
-    twin = std::find_if(
-        kSbatchOptions.begin(), kSbatchOptions.end(),
-        [word](const OptionTwin& one) { return one.letter != 0 && one.letter == word[1]; });
+  const bool is_long = word.starts_with("--");
+  if (!is_long && (word.size() < 2 || word.front() != '-')) {
+    return {};
   }
-  return twin == kSbatchOptions.end() ? std::string() : std::string(twin->here);
+  const std::string_view given = is_long ? word.substr(2, word.find('=') - 2) : word.substr(1, 1);
+  for (const OptionTwin& twin : kSbatchOptions) {
+    for (const std::string_view option : base::Split(twin.names, " ")) {
+      const std::size_t slash = std::min(option.find('/'), option.size());
+      const std::string_view letter = option.substr(std::min(slash + 1, option.size()));
+      if (given == (is_long ? option.substr(0, slash) : letter)) {
+        return std::string(twin.here);
+      }
+    }
+  }
+  return {};
 }
 
 std::vector<SlurmCall> SlurmCallsIn(std::string_view script) {
@@ -260,4 +227,4 @@ std::vector<SlurmCall> SlurmCallsIn(std::string_view script) {
   return calls;
 }
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/live/job_file.h"
+#include "requests/job_file.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,6 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/live/slurm/slurm_time.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/text_check.h"
@@ -28,8 +27,9 @@
 #include "live/job_request.h"
 #include "live/notices/notices.h"
 #include "model/job_fields.h"
+#include "requests/slurm/slurm_time.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 namespace {
 
 // A value and where it stands. On the command line all values are texts.
@@ -418,16 +418,28 @@ Status SetEnvironment(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
-Status SetAbsolute(const Setting& setting, std::string& path) {
-  std::string text;
-  RETURN_IF_ERROR(SetText(setting, text));
-  std::error_code code;
-  path = std::filesystem::absolute(text, code).lexically_normal().string();
-  return {};
+using Setter = std::function<Status(const Setting&, v1::JobRequest&)>;
+
+// A text, at that path of the request.
+Setter TextAt(std::string_view path) {
+  return [path](const Setting& setting, v1::JobRequest& job) -> Status {
+    std::string text;
+    RETURN_IF_ERROR(SetText(setting, text));
+    live::SetInRequest(path, text, job);
+    return {};
+  };
 }
 
-Status SetFolder(const Setting& setting, v1::JobRequest& job) {
-  return SetAbsolute(setting, *job.mutable_launch()->mutable_working_directory());
+// A path of this machine, made absolute.
+Setter FolderAt(std::string_view path) {
+  return [path](const Setting& setting, v1::JobRequest& job) -> Status {
+    std::string text;
+    RETURN_IF_ERROR(SetText(setting, text));
+    std::error_code code;
+    text = std::filesystem::absolute(text, code).lexically_normal().string();
+    live::SetInRequest(path, text, job);
+    return {};
+  };
 }
 
 // The place of the value among the names.
@@ -453,22 +465,6 @@ Status SetLauncher(const Setting& setting, v1::JobRequest& job) {
   ASSIGN_OR_RETURN(const int launcher, ChoiceOf(setting, kNames));
   job.mutable_launch()->set_launcher(static_cast<v1::LaunchSpec::Launcher>(launcher));
   return {};
-}
-
-Status SetVenv(const Setting& setting, v1::JobRequest& job) {
-  return SetAbsolute(setting, *job.mutable_launch()->mutable_venv());
-}
-
-Status SetImage(const Setting& setting, v1::JobRequest& job) {
-  return SetText(setting, *job.mutable_launch()->mutable_container()->mutable_image());
-}
-
-Status SetContainerFolder(const Setting& setting, v1::JobRequest& job) {
-  return SetText(setting, *job.mutable_launch()->mutable_container()->mutable_workdir());
-}
-
-Status SetContainerName(const Setting& setting, v1::JobRequest& job) {
-  return SetText(setting, *job.mutable_launch()->mutable_container()->mutable_name());
 }
 
 // "/data:/data:ro,/models:/models", or a list of such mounts. A path alone is mounted where it is.
@@ -528,14 +524,7 @@ Status ReadCommand(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
-Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
-  ASSIGN_OR_RETURN(const std::int64_t restarts,
-                   IntegerOf(setting, 0, std::numeric_limits<std::int32_t>::max()));
-  job.mutable_launch()->set_max_restarts(static_cast<std::int32_t>(restarts));
-  return {};
-}
-
-Status ReadHold(const Setting& setting, v1::JobRequest& job) {
+Status SetHold(const Setting& setting, v1::JobRequest& job) {
   if (!setting.value.is_boolean()) {
     return setting.Bad("true or false");
   }
@@ -543,7 +532,12 @@ Status ReadHold(const Setting& setting, v1::JobRequest& job) {
   return {};
 }
 
-using Setter = std::function<Status(const Setting&, v1::JobRequest&)>;
+Status SetMaxRestarts(const Setting& setting, v1::JobRequest& job) {
+  ASSIGN_OR_RETURN(const std::int64_t restarts,
+                   IntegerOf(setting, 0, std::numeric_limits<std::int32_t>::max()));
+  job.mutable_launch()->set_max_restarts(static_cast<std::int32_t>(restarts));
+  return {};
+}
 
 struct FileKey {
   JobOption option;
@@ -568,21 +562,23 @@ const std::vector<FileKey>& Keys() {
                "from one iteration to the next (default: the longest stage)"},
               SetIterationTime},
              {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
-             {{"cwd", "FOLDER", "of the workers (default: the current one)"}, SetFolder},
+             {{"cwd", "FOLDER", "of the workers (default: the current one)"},
+              FolderAt("launch.working_directory")},
              {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},
              {{"launcher", "NAME", "what starts the workers: plain, torchrun or mpi"}, SetLauncher},
-             {{"venv", "FOLDER", "Python virtual environment on each node"}, SetVenv},
+             {{"venv", "FOLDER", "Python virtual environment on each node"},
+              FolderAt("launch.venv")},
              {{"container_image", "IMAGE", "run the command in a container of it, by podman"},
-              SetImage},
+              TextAt("launch.container.image")},
              {{"container_mounts", "SOURCE:TARGET[:FLAG+FLAG],...", "folders of the node for it"},
               SetMounts},
              {{"container_workdir", "FOLDER", "in the container (default: --cwd)"},
-              SetContainerFolder},
+              TextAt("launch.container.workdir")},
              {{"container_name", "NAME", "what its name begins with (default: trainyard)"},
-              SetContainerName},
+              TextAt("launch.container.name")},
              {{"grace", "TIME", "from the notice to the kill (default: the cluster's)"}, SetGrace},
              {{"max_restarts", "N", "after failures of its own"}, SetMaxRestarts},
-             {{"hold", "", "keep it from starting until it is released"}, ReadHold},
+             {{"hold", "", "keep it from starting until it is released"}, SetHold},
              {{"notify", "EVENT,...",
                "tell of begin, end, fail and preempt, as the controller's operator has set up"},
               SetNotify},
@@ -748,4 +744,4 @@ Status ReadJobFile(const std::string& path, v1::JobRequest& job) {
   return json ? ReadJson(path, text, job) : ReadToml(path, text, job);
 }
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -11,7 +11,7 @@
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 
 // A script that has been read.
 class BatchScript {
@@ -50,4 +50,4 @@ class BatchScript {
   std::vector<std::string> warnings_;
 };
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -9,7 +9,7 @@
 
 #include "trainyard/status.h"
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 
 struct GpuList {
   std::int64_t count = 0;
@@ -24,4 +24,4 @@ struct GpuList {
 // "2", "a100:2", "v100:2,mps:50": of --gpus, --gpus-per-node and --gpus-per-task. Errors as above.
 [[nodiscard]] Result<GpuList> ReadGpus(std::string_view text);
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace trainyard::cli {
+namespace trainyard::requests {
 
 inline constexpr const char* kSlurmPage = "docs/from-slurm.md";
 
@@ -26,4 +26,4 @@ struct SlurmCall {
 };
 [[nodiscard]] std::vector<SlurmCall> SlurmCallsIn(std::string_view script);
 
-}  // namespace trainyard::cli
+}  // namespace trainyard::requests
