@@ -141,12 +141,12 @@ void Placer::CountPlaced() {
 }
 
 // With counting, of the jobs that fit by count. Where nobody is preempted, running jobs run on.
-Result<Selection> Placer::PlaceQueue(std::span<const OrderedQueue::Ranked> list) {
+Result<Selection> Placer::PlaceQueue(std::span<const Ranked> list) {
   const bool run_on = !walk_.preempt && walk_.keep_running;
   if (!counting_ && !walk_.largest_first && !run_on) {
     return PackQueue(list);
   }
-  std::vector<Demand> demands = counting_ ? FitByCount(list) : OrderedQueue::DemandsOf(list);
+  std::vector<Demand> demands = counting_ ? FitByCount(list) : DemandsOf(list);
   if (walk_.largest_first) {
     SortLargestFirst(demands, demands.begin());
   }
@@ -161,18 +161,18 @@ Result<Selection> Placer::PlaceQueue(std::span<const OrderedQueue::Ranked> list)
 }
 
 // The jobs that find enough free GPUs, wherever these are.
-std::vector<Demand> Placer::FitByCount(std::span<const OrderedQueue::Ranked> list) {
+std::vector<Demand> Placer::FitByCount(std::span<const Ranked> list) {
   std::vector<Demand> fitting;
   counting_->Clear();
   if (walk_.misfit == Misfit::kEvictTail) {
-    std::vector<Demand> demands = OrderedQueue::DemandsOf(list);
+    std::vector<Demand> demands = DemandsOf(list);
     for (const Placed& placed : WalkDemands(demands, walk_, context_.views, *counting_).placed) {
       fitting.push_back({.job = placed.job, .gpus = placed.grant.gpus});
     }
     return fitting;
   }
   int left = counting_->free_gpus();
-  for (const OrderedQueue::Ranked& ranked : list) {
+  for (const Ranked& ranked : list) {
     if (ranked.gpus <= left) {
       fitting.push_back({.job = ranked.job, .gpus = ranked.gpus});
       left -= ranked.gpus;
@@ -322,13 +322,10 @@ Result<Selection> Placer::PackDemands(std::vector<Demand> demands) {
 }
 
 // Likewise, the jobs of the queue in its order.
-Result<Selection> Placer::PackQueue(std::span<const OrderedQueue::Ranked> list) {
+Result<Selection> Placer::PackQueue(std::span<const Ranked> list) {
   return PackList(
-      list,
-      [](const OrderedQueue::Ranked& a, const Demand& b) {
-        return a.job == b.job && a.gpus == b.gpus;
-      },
-      [this](const OrderedQueue::Ranked& ranked) -> Demand {
+      list, [](const Ranked& a, const Demand& b) { return a.job == b.job && a.gpus == b.gpus; },
+      [this](const Ranked& ranked) -> Demand {
         return {.job = ranked.job, .gpus = ranked.gpus, .preferred = jobs_[ranked.job].preferred};
       });
 }

@@ -11,9 +11,9 @@
 
 #include "model/job_records.h"
 #include "scheduler/bundle.h"
-#include "scheduler/ordered_queue.h"
 #include "scheduler/packing.h"
 #include "scheduler/proposal_check.h"
+#include "scheduler/queue/ordered_list.h"
 #include "scheduler/type_choices.h"
 #include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
@@ -48,7 +48,7 @@ class Placer {
   // The queue's selection by count, with GPUs that the placement chooses. REQUIRES: counts_first().
   [[nodiscard]] Result<Selection> PlaceCounted(Selection selection);
   // All live jobs in their order. REQUIRES: packs_queue().
-  [[nodiscard]] Result<Selection> PlaceQueue(std::span<const OrderedQueue::Ranked> list);
+  [[nodiscard]] Result<Selection> PlaceQueue(std::span<const Ranked> list);
   // Demands in the order of their priority. REQUIRES: they have been checked.
   [[nodiscard]] Result<Selection> PlaceProposed(std::vector<Demand> demands, const Walk& walk);
   // Asks the tuning about every job that will hold GPUs, also about those that keep theirs.
@@ -73,13 +73,13 @@ class Placer {
 
   void AddUnnamedRunning(Selection& selection) const;
   void CountPlaced();
-  [[nodiscard]] std::vector<Demand> FitByCount(std::span<const OrderedQueue::Ranked> list);
+  [[nodiscard]] std::vector<Demand> FitByCount(std::span<const Ranked> list);
   [[nodiscard]] Result<Selection> TakeNamed(std::vector<Demand> demands);
   [[nodiscard]] Selection PlaceChanging(std::vector<Demand> demands, const Walk& walk);
   void SortForWalk(std::vector<Demand>& demands, const Walk& walk);
   [[nodiscard]] std::vector<Demand>::iterator PutSameSizeFirst(std::vector<Demand>& demands);
   [[nodiscard]] Result<Selection> PackDemands(std::vector<Demand> demands);
-  [[nodiscard]] Result<Selection> PackQueue(std::span<const OrderedQueue::Ranked> list);
+  [[nodiscard]] Result<Selection> PackQueue(std::span<const Ranked> list);
   template <typename List, typename Same, typename DemandOf>
   [[nodiscard]] Result<Selection> PackList(List& list, Same same, DemandOf demand_of);
   [[nodiscard]] Result<Selection> Pack(std::size_t same);

@@ -8,6 +8,9 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "model/stay.h"
+#include "scheduler/queue/incremental_queue.h"
+#include "scheduler/queue/plain_list.h"
+#include "scheduler/queue/sorted_list.h"
 
 namespace trainyard::scheduler {
 namespace {
@@ -43,19 +46,27 @@ void Scheduler::Use(const Bundle& bundle) {
 
 void Scheduler::OpenQueue() {
   queue_.reset();
+  list_ = nullptr;
   if (bundle_.ordering == nullptr) {
     return;
   }
-  const Walk walk = bundle_.ordering_walk();
-  const bool plain = placer_.packs_queue() || bundle_.grouping != nullptr ||
-                     (!walk.keep_running && !walk.count_first && bundle_.names_gpus());
-  queue_ = std::make_unique<OrderedQueue>(
-      *bundle_.ordering, context_.views, placer_.of_queue(),
-      OrderedQueue::Settings{.walk = walk,
-                             .upkeep = bundle_.plain_walk ? OrderedQueue::Upkeep::kOracle
-                                       : plain            ? OrderedQueue::Upkeep::kSortedList
-                                                          : OrderedQueue::Upkeep::kIncremental,
-                             .running_first = counts_restarts_});
+  const Ordering& ordering = *bundle_.ordering;
+  const JobTable& jobs = context_.views;
+  const QueueRules rules{.walk = bundle_.ordering_walk(), .running_first = counts_restarts_};
+  const bool places_anew =
+      !rules.walk.keep_running && !rules.walk.count_first && bundle_.names_gpus();
+  std::unique_ptr<OrderedList> list;
+  if (bundle_.plain_walk) {
+    list = std::make_unique<PlainList>(ordering, jobs, rules);
+  } else if (placer_.packs_queue() || bundle_.grouping != nullptr || places_anew ||
+             rules.walk.former_rank != Walk::FormerRank::kNo) {
+    list = std::make_unique<SortedList>(ordering, jobs, rules);
+  } else {
+    queue_ = std::make_unique<IncrementalQueue>(ordering, jobs, placer_.of_queue(), rules);
+    return;
+  }
+  list_ = list.get();
+  queue_ = std::move(list);
 }
 
 void Scheduler::Join(TimePoint now) {
@@ -101,8 +112,8 @@ Result<std::vector<Verdict>> Scheduler::Admit(const Snapshot& snapshot) {
 
 Result<Selection> Scheduler::Decide(const Snapshot& snapshot, const Judge& judge) {
   Result<Selection> selection = queue_ ? DecideByOrder(snapshot) : DecideByPolicy(snapshot, judge);
-  if (queue_ && queue_->job_without_key()) {
-    return check_.Broken(*queue_->job_without_key(),
+  if (queue_ && queue_->standings().job_without_key()) {
+    return check_.Broken(*queue_->standings().job_without_key(),
                          "its key has a component that is not a number; expected numbers, "
                          "infinity among them");
   }
@@ -137,7 +148,7 @@ Result<Selection> Scheduler::DecideByOrder(const Snapshot& snapshot) {
     return DecideByGroups(snapshot);
   }
   if (placer_.packs_queue()) {
-    return placer_.PlaceQueue(queue_->InOrder(snapshot));
+    return placer_.PlaceQueue(list_->InOrder(snapshot));
   }
   Selection selection = queue_->Select(snapshot, placer_.of_queue());
   return placer_.counts_first() ? placer_.PlaceCounted(std::move(selection))
@@ -147,7 +158,7 @@ Result<Selection> Scheduler::DecideByOrder(const Snapshot& snapshot) {
 // All live jobs in their order, as gangs that the grouping makes of them.
 Result<Selection> Scheduler::DecideByGroups(const Snapshot& snapshot) {
   std::vector<RankedJob> jobs;
-  for (const OrderedQueue::Ranked& ranked : queue_->InOrder(snapshot)) {
+  for (const Ranked& ranked : list_->InOrder(snapshot)) {
     const Grant& held = jobs_[ranked.job].grant;
     jobs.push_back({.id = ranked.job,
                     .spec = jobs_[ranked.job].spec.get(),
@@ -198,7 +209,7 @@ Duration Scheduler::StayOf(JobId job, TimePoint now, Duration least) const {
   if (!counts_restarts_) {
     return Duration{0};
   }
-  const std::optional<Duration> own = queue_ ? queue_->StayOf(job, now) : Duration{0};
+  const std::optional<Duration> own = queue_ ? queue_->standings().StayOf(job, now) : Duration{0};
   if (!own) {
     return least;
   }

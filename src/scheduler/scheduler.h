@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scheduler/placer.h"
+#include "scheduler/queue/ordered_list.h"
 #include "trainyard/component.h"
 
 namespace trainyard::scheduler {
@@ -53,7 +54,7 @@ class Scheduler {
   [[nodiscard]] std::span<const model::Blocked> blocked() const { return blocked_; }
   // The jobs that wait, in the order in which they are served; empty: the policy keeps none.
   [[nodiscard]] std::vector<JobId> WaitingInOrder(TimePoint now) const {
-    return queue_ ? queue_->Waiting(now) : std::vector<JobId>();
+    return queue_ ? queue_->standings().Waiting(now) : std::vector<JobId>();
   }
   // How long the job, which has just been given GPUs, trains before it may be a victim; `least`: by
   // the rules of the run.
@@ -81,6 +82,7 @@ class Scheduler {
   ProposalCheck check_;
   Placer placer_;
   std::unique_ptr<OrderedQueue> queue_;  // with an ordering
+  OrderedList* list_ = nullptr;          // the queue, where it is a list
   std::unique_ptr<Memory> policy_memory_;
   std::unique_ptr<Memory> admission_memory_;
   std::unique_ptr<Memory> grouping_memory_;

@@ -38,6 +38,12 @@ class OrderIndex {
     void Serialize(StateStream& state) { state(band, key, waits, arrival); }
   };
 
+  // That of a job whose stay has ended.
+  [[nodiscard]] static Rank WithoutStay(Rank rank) {
+    rank.band = rank.band == Band::kStays ? Band::kOpen : rank.band;
+    return rank;
+  }
+
   // A running job as the walk needs it, in one piece of memory.
   struct Running {
     Rank rank{};  // with a slope: key[0] extrapolated to time 0

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/indexed_heap.h"
-#include "scheduler/order_index.h"
 #include "scheduler/packing.h"
+#include "scheduler/queue/order_index.h"
 #include "trainyard/snapshot.h"
 
 namespace trainyard::scheduler {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/displacement.h"
+#include "scheduler/queue/displacement.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/order_index.h"
+#include "scheduler/queue/order_index.h"
 
 #include <algorithm>
 
