@@ -50,40 +50,78 @@ class WantsCpus final : public ExecutionModel {
   const std::unique_ptr<ExecutionModel> durations_ = profile::MakeDurationModel();
 };
 
-void DecideWithADeepQueue(benchmark::State& state, const std::string& name,
-                          const NamedOptions& place) {
-  Cluster cluster;
-  cluster.nodes.assign(
-      kNodes, NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
-  const Components policy = catalog::Make(ComponentKind::kPolicy, {.name = name}, {}).value();
-  const Components placement = catalog::Make(ComponentKind::kPlacement, place).value();
-  const Components admission = catalog::Make(ComponentKind::kAdmission, {.name = "all"}).value();
-  const WantsCpus rates;
-  engine::Engine engine({.cluster = cluster,
-                         .bundle = {.ordering = policy.ordering.get(),
-                                    .placement = placement.placement.get(),
-                                    .packer = placement.packer.get(),
-                                    .admission = admission.admission.get()},
-                         .rates = &rates});
-  std::mt19937_64 random(1);
-  model::Batch batch;
-  std::uint64_t next = 0;
-  for (; next < kJobs; ++next) {
-    batch.events.push_back(
-        {.kind = model::EventKind::kSubmit, .job = JobAt(next), .spec = RandomJob(random)});
+// Twice as many jobs wait as the nodes could hold.
+class DeepQueue {
+ public:
+  DeepQueue(const std::string& name, const NamedOptions& place, int nodes, std::uint64_t jobs)
+      : policy_(catalog::Make(ComponentKind::kPolicy, {.name = name}, {}).value()),
+        placement_(catalog::Make(ComponentKind::kPlacement, place).value()),
+        admission_(catalog::Make(ComponentKind::kAdmission, {.name = "all"}).value()),
+        engine_(
+            {.configuration = engine::Share({.cluster = ClusterOf(nodes),
+                                             .bundle = {.ordering = policy_.ordering.get(),
+                                                        .placement = placement_.placement.get(),
+                                                        .packer = placement_.packer.get(),
+                                                        .admission = admission_.admission.get()},
+                                             .rates = &rates_})}) {
+    model::Batch batch;
+    Submit(jobs, batch);
+    (void)engine_.Step(batch);
   }
-  (void)engine.Step(batch);
-  for (auto _ : state) {
-    batch = {.now = engine.next_end().value(), .events = engine.TakeEnds(*engine.next_end())};
-    for (std::size_t i = batch.events.size(); i > 0; --i, ++next) {  // keep the queue as deep
+
+  // The next ends, and as many new jobs.
+  [[nodiscard]] model::Batch NextBatch() {
+    const TimePoint now = *engine_.next_end();
+    model::Batch batch{.now = now, .events = engine_.TakeEnds(now)};
+    Submit(batch.events.size(), batch);
+    return batch;
+  }
+  [[nodiscard]] engine::Engine& engine() { return engine_; }
+
+ private:
+  [[nodiscard]] static Cluster ClusterOf(int nodes) {
+    Cluster cluster;
+    cluster.nodes.assign(
+        static_cast<std::size_t>(nodes),
+        NodeSpec{.gpus = 8, .capacity = {.milli_cpus = 24'000, .memory_mib = 512'000}});
+    return cluster;
+  }
+  void Submit(std::uint64_t jobs, model::Batch& batch) {
+    for (; jobs > 0; --jobs, ++next_) {
       batch.events.push_back({.kind = model::EventKind::kSubmit,
                               .at = batch.now,
-                              .job = JobAt(next),
-                              .spec = RandomJob(random)});
+                              .job = JobAt(next_),
+                              .spec = RandomJob(random_)});
     }
-    benchmark::DoNotOptimize(engine.Step(batch));
+  }
+
+  const Components policy_;
+  const Components placement_;
+  const Components admission_;
+  const WantsCpus rates_;
+  std::mt19937_64 random_{1};
+  std::uint64_t next_ = 0;
+  engine::Engine engine_;
+};
+
+void DecideWithADeepQueue(benchmark::State& state, const std::string& name,
+                          const NamedOptions& place) {
+  DeepQueue queue(name, place, kNodes, kJobs);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(queue.engine().Step(queue.NextBatch()));
   }
 }
+
+// A fork of an engine with 10,000 live jobs on 1,000 nodes.
+void Fork(benchmark::State& state, const std::string& name, const NamedOptions& place) {
+  DeepQueue queue(name, place, 1000, 10'000);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(queue.engine().Fork());
+  }
+}
+
+BENCHMARK_CAPTURE(Fork, srtf, "srtf", {.name = "consolidated"})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Fork, las, "las", {.name = "synergy"})->Unit(benchmark::kMillisecond);
 
 // 10,000 jobs that all find a place on 10,000 GPUs; half of them want four times their share of
 // CPUs, so that many must give back.

@@ -83,8 +83,8 @@ class Agents final : public live::LiveOutput {
 
 live::ControllerSetup SetupOf(const scenario::Assembly& parts, const Cluster& cluster,
                               const live::SnapshotRules& snapshots) {
-  return {.engine = parts.Setup(cluster),
-          .live = {.lease = std::chrono::hours(10'000), .policy = "bench", .epoch = 1},
+  return {.engine = {.configuration = parts.Configure(cluster)},
+          .live = {.lease = std::chrono::hours(10'000), .epoch = 1},
           .snapshots = snapshots};
 }
 

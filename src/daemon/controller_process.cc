@@ -13,8 +13,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "catalog/catalog.h"
 #include "daemon/clock.h"
+#include "daemon/configurations.h"
 #include "daemon/credentials.h"
 #include "daemon/notices/outbox.h"
 #include "daemon/periodic.h"
@@ -31,10 +31,7 @@
 #include "rpc/address.h"
 #include "rpc/route.h"
 #include "rpc/server.h"
-#include "scenario/assembly.h"
-#include "scenario/known_models.h"
 #include "store/folder.h"
-#include "trace/clusters/cluster_file.h"
 
 namespace trainyard::daemon {
 namespace {
@@ -60,57 +57,49 @@ Status CheckSnapshots(const live::SnapshotRules& rules) {
              : Status();
 }
 
-// What a controller is made of before it has any state.
-struct Parts {
-  Cluster cluster;
-  scenario::KnownModels models;
-  scenario::Assembly assembly;
-  profile::MeasuredBook measured;  // to begin with
+// Everything that can be wrong with the options before anything is opened: what they configure, and
+// what is taken for measured.
+struct Asked {
+  GivenConfiguration given;
+  engine::SharedConfiguration configuration;  // at a first start
+  profile::MeasuredBook measured;
 };
 
-Result<std::unique_ptr<Parts>> MakeParts(const ControllerOptions& options) {
+Result<Asked> Check(const ControllerOptions& options, const Configurations& configurations) {
   RETURN_IF_ERROR(CheckTimes(options));
   RETURN_IF_ERROR(CheckSnapshots(options.snapshots));
   RETURN_IF_ERROR(CheckDestinations(options.notify_program, options.notify_url));
   RETURN_IF_ERROR(rpc::CheckListenAddress("--listen", options.listen));
-  ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(options.cluster));
-  ASSIGN_OR_RETURN(scenario::KnownModels models,
-                   scenario::KnownModels::Read(options.profiles, cluster));
-  auto parts = std::make_unique<Parts>();
-  parts->cluster = std::move(cluster);
-  parts->models = std::move(models);
-  const loader::LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
-  ASSIGN_OR_RETURN(
-      scenario::Assembly assembly,
-      scenario::AssembleComponents(options.names, parts->cluster, options.profiles, loader));
-  parts->assembly = std::move(assembly);
-  RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
-  RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
+  Asked asked;
+  ASSIGN_OR_RETURN(asked.given, Given(options.names, options.cluster));
+  ASSIGN_OR_RETURN(asked.configuration, configurations.Read(asked.given.Note(), {}));
   if (!options.measured.empty()) {
-    ASSIGN_OR_RETURN(parts->measured, profile::ReadMeasured(options.measured));
+    ASSIGN_OR_RETURN(asked.measured, profile::ReadMeasured(options.measured));
   }
-  return parts;
+  return asked;
 }
 
-// What decisions depend on: a journal is understood only with the same.
-Result<std::string> SetupText(const ControllerOptions& options, const Parts& parts) {
-  ASSIGN_OR_RETURN(const std::string preset, scenario::PresetContent(options.names.preset));
-  std::string text = "preset=" + preset + " policy=" + options.names.policy +
-                     " placement=" + options.names.placement +
-                     " admission=" + options.names.admission +
-                     (options.names.grouping.empty() ? "" : " grouping=" + options.names.grouping) +
-                     (options.names.tuning.empty() ? "" : " tuning=" + options.names.tuning) +
+// What decisions depended on at the first start. Since 0.3.0 names and nodes may be others later.
+Result<std::string> SetupText(const ControllerOptions& options,
+                              const engine::Configuration& configuration) {
+  ASSIGN_OR_RETURN(const GivenConfiguration given, GivenConfiguration::From(configuration.note));
+  const scenario::PresetRequest& names = given.names;
+  std::string text = "preset=" + given.preset + " policy=" + names.policy +
+                     " placement=" + names.placement + " admission=" + names.admission +
+                     (names.grouping.empty() ? "" : " grouping=" + names.grouping) +
+                     (names.tuning.empty() ? "" : " tuning=" + names.tuning) +
                      " time_scale=" + std::to_string(options.time_scale) +
-                     " profiles=" + parts.models.Digest() + " nodes=";
-  const model::GpuTypes types(parts.cluster);
-  for (const NodeSpec& node : parts.cluster.nodes) {
+                     " profiles=" + given.models + " nodes=";
+  const Cluster& cluster = configuration.cluster;
+  const model::GpuTypes types(cluster);
+  for (const NodeSpec& node : cluster.nodes) {
     text += node.name + ":" + std::to_string(node.gpus);
     if (!(node.capacity == Resources{})) {
       text += ":" + std::to_string(node.capacity.milli_cpus) + ":" +
               std::to_string(node.capacity.memory_mib) + ":" +
               std::to_string(node.capacity.storage_kbps);
     }
-    const double speed = parts.cluster.SpeedOf(node.gpu_type);
+    const double speed = cluster.SpeedOf(node.gpu_type);
     if (types.several() || speed != 1) {
       text += ":" + node.gpu_type + ":" + std::to_string(speed);
     }
@@ -157,6 +146,30 @@ Result<std::string> Keep(store::Store& store, const std::string& name, const std
     return value;
   }
   return kept;
+}
+
+// The configuration with which the state begins: that of the first start, from which journal and
+// snapshots lead to the present one. States of 0.3.0 and earlier do not hold it: there the first
+// start since then has to have the same options.
+Result<engine::SharedConfiguration> FirstConfiguration(const ControllerOptions& options,
+                                                       const Asked& asked,
+                                                       const Configurations& configurations,
+                                                       store::Store& store) {
+  ASSIGN_OR_RETURN(const std::string now, SetupText(options, *asked.configuration));
+  ASSIGN_OR_RETURN(const std::string kept, Keep(store, "setup", now));
+  ASSIGN_OR_RETURN(const std::string first, store.Setting("configuration"));
+  const std::string time_scale = " time_scale=" + std::to_string(options.time_scale) + " ";
+  if (kept != now && (first.empty() || kept.find(time_scale) == std::string::npos)) {
+    return BadInput(fmt::format(
+        "{}: belongs to a cluster with {}; expected the same as before{}, or another state folder",
+        options.state, DifferencesOf(kept, now),
+        first.empty() ? " for one start, after which they may change" : ""));
+  }
+  if (first.empty()) {
+    RETURN_IF_ERROR(store.SetSetting("configuration", asked.configuration->note));
+  }
+  return first.empty() || first == asked.configuration->note ? asked.configuration
+                                                             : configurations.Read(first, {});
 }
 
 // What was taken for measured at the first start, whatever the options say now: what has been
@@ -243,36 +256,20 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   rpc::RpcServer* server_ = nullptr;
 };
 
-live::ControllerSetup SetupOf(const ControllerOptions& options, const Parts& parts,
-                              const model::JobNumbers& numbers, double unix_zero,
+live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero,
                               std::uint64_t epoch) {
-  const scenario::Assembly& assembly = parts.assembly;
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
-  engine::EngineSetup engine = assembly.Setup(parts.cluster);
-  engine.measured = parts.measured;
-  engine.numbers = &numbers;
-  return {.engine = std::move(engine),
-          .live = {.heartbeat = options.heartbeat,
+  return {.live = {.heartbeat = options.heartbeat,
                    .lease = options.lease,
                    .grace = options.grace,
                    .measuring = {.first_window = options.measure_window},
                    .unix_zero = unix_zero,
                    .time_scale = options.time_scale,
-                   .policy = assembly.preset.policy.name,
                    .epoch = epoch,
-                   .policy_traits = assembly.traits(),
-                   .promises = catalog::IsLeftToPolicy(ComponentKind::kAdmission,
-                                                       assembly.preset.admission.name),
-                   .bind =
-                       [&parts](JobSpec& job) {
-                         return scenario::BindLiveJob(parts.models, parts.assembly, parts.cluster,
-                                                      job);
-                       },
                    .asks_who = true,
                    .shows_all_jobs = options.shows_all_jobs},
-          .profiles = parts.models.throughput ? &*parts.models.throughput : nullptr,
           .snapshots = snapshots};
 }
 
@@ -318,6 +315,26 @@ Result<Outboxes> OpenOutboxes(const ControllerOptions& options, store::NoticeTab
     RETURN_IF_ERROR(add("url", ByUrl(options.notify_url)));
   }
   return all;
+}
+
+// Where the options ask for another configuration than the present one, it takes its place with the
+// first step. Returns the one that holds then.
+Result<engine::SharedConfiguration> Configure(const ControllerOptions& options,
+                                              GivenConfiguration given,
+                                              const Configurations& configurations,
+                                              live::Controller& controller) {
+  const engine::SharedConfiguration& present = controller.engine().shared_configuration();
+  ASSIGN_OR_RETURN(const GivenConfiguration former, GivenConfiguration::From(present->note));
+  const std::string changes = ChangesBetween(former, given);
+  if (changes.empty()) {
+    return present;
+  }
+  given.number = present->number + 1;
+  ASSIGN_OR_RETURN(engine::SharedConfiguration next, configurations.Read(given.Note(), *present));
+  RETURN_IF_ERROR(controller.world().OnConfiguration(next->note));
+  Log(options,
+      fmt::format("configuration {}, by the options of this start: {}", next->number, changes));
+  return next;
 }
 
 std::function<void(const std::string&)> ChangesOf(const ControllerOptions& options) {
@@ -497,27 +514,22 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
 }  // namespace
 
 Status CheckController(const ControllerOptions& options) {
-  RETURN_IF_ERROR(MakeParts(options));
+  RETURN_IF_ERROR(Check(options, Configurations(options.profiles)));
   RETURN_IF_ERROR(CheckUsers("--operators", options.operators));
   return CheckUsers("--admins", options.admins);
 }
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                      const std::function<void(int port)>& on_ready) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Parts> parts, MakeParts(options));
+  const Configurations configurations(options.profiles);
+  ASSIGN_OR_RETURN(Asked asked, Check(options, configurations));
   ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
   store::Store& store = *opened;
   ASSIGN_OR_RETURN(const std::string writer, store.Setting("program"));
   ASSIGN_OR_RETURN(const std::string before, store.Setting("setup"));
-  ASSIGN_OR_RETURN(parts->measured, KeptMeasured(store, before.empty(), parts->measured));
-  const Result<std::string> setup = SetupText(options, *parts);
-  ASSIGN_OR_RETURN(const std::string kept,
-                   setup.ok() ? Keep(store, "setup", setup.value()) : setup);
-  if (kept != setup.value()) {
-    return BadInput(fmt::format(
-        "{}: belongs to a cluster with {}; expected the same as before, or another state folder",
-        options.state, DifferencesOf(kept, setup.value())));
-  }
+  ASSIGN_OR_RETURN(asked.measured, KeptMeasured(store, before.empty(), asked.measured));
+  ASSIGN_OR_RETURN(engine::SharedConfiguration first,
+                   FirstConfiguration(options, asked, configurations, store));
   ASSIGN_OR_RETURN(const std::string zero,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
   const double unix_zero = base::ToNumber(zero).value_or(0);
@@ -526,7 +538,11 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const auto begun = std::chrono::steady_clock::now();
   Presence presence(store, options.lease);
   ASSIGN_OR_RETURN(model::JobNumbers numbers, KeptNumbers(store));
-  live::ControllerSetup with = SetupOf(options, *parts, numbers, unix_zero, store.epoch());
+  live::ControllerSetup with = SetupOf(options, unix_zero, store.epoch());
+  with.engine = {.configuration = std::move(first),
+                 .measured = std::move(asked.measured),
+                 .numbers = &numbers,
+                 .configurations = &configurations};
   with.absent_since = presence.Last(unix_zero, options.time_scale);
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
@@ -552,10 +568,12 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   RETURN_IF_ERROR(store.SetSetting("program", options.snapshots.program));
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  ASSIGN_OR_RETURN(const engine::SharedConfiguration configuration,
+                   Configure(options, std::move(asked.given), configurations, *controller.value()));
   WarnOfUsers(options);
   transport.Open(controller.value()->world());
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority,
-                   OpenAuthority(options, parts->cluster));
+                   OpenAuthority(options, configuration->cluster));
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RpcServer> server,
                    rpc::StartServer(ServerOptionsOf(options, *authority), transport));
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,

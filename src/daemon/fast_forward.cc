@@ -281,23 +281,15 @@ Result<std::string> FastForward::Run(const scenario::RunRequest& request,
   // Nodes join in the instant of the first job: one decision.
   now_ = order_.empty() ? TimePoint{} : (*inputs_.jobs)[order_.front()].known_from();
   ForgetfulStore store;
-  ASSIGN_OR_RETURN(
-      controller_,
-      live::Controller::Open(
-          {.engine = std::move(setup),
-           .live = {.heartbeat = kNever,
-                    .lease = kNever,
-                    .policy = parts.preset.policy.name,
-                    .epoch = 1,
-                    .policy_traits = parts.traits(),
-                    .bind =
-                        [&](JobSpec& job) {
-                          return scenario::BindLiveJob(inputs_.models, parts, inputs_.cluster, job);
-                        }},
-           .profiles = inputs_.models.throughput ? &*inputs_.models.throughput : nullptr,
-           .snapshots = {.entries = 0},
-           .ends_by_rule = ends_by_rule_},
-          store, *this, now_));
+  engine::Configuration with = *setup.configuration;
+  scenario::TakeLiveJobs(inputs_.models, parts, with);
+  setup.configuration = engine::Share(std::move(with));
+  ASSIGN_OR_RETURN(controller_, live::Controller::Open(
+                                    {.engine = std::move(setup),
+                                     .live = {.heartbeat = kNever, .lease = kNever, .epoch = 1},
+                                     .snapshots = {.entries = 0},
+                                     .ends_by_rule = ends_by_rule_},
+                                    store, *this, now_));
   AddNodes();
   for (TimePoint next = NextTime(); next != kEndOfTime; next = NextTime()) {
     now_ = std::max(now_, next);

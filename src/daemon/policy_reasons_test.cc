@@ -68,16 +68,8 @@ class PolicyReasonsTest : public live::OpenedController,
     return rates.ok();
   }
   [[nodiscard]] live::ControllerSetup SetUpOf() override {
-    return {.engine = parts_->Setup(cluster_),
-            .live = {.lease = std::chrono::hours(1000),
-                     .policy = parts_->preset.policy.name,
-                     .epoch = 1,
-                     .policy_traits = parts_->traits(),
-                     .bind =
-                         [this](JobSpec& job) {
-                           return scenario::BindLiveJob(*models_, *parts_, cluster_, job);
-                         }},
-            .profiles = models_->throughput ? &*models_->throughput : nullptr,
+    return {.engine = {.configuration = scenario::LiveConfiguration(*models_, *parts_, cluster_)},
+            .live = {.lease = std::chrono::hours(1000), .epoch = 1},
             .snapshots = {.entries = 0}};
   }
   // Empty: it has been taken.

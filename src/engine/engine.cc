@@ -18,73 +18,35 @@ std::optional<profile::MeasuredBook> BookOf(const profile::MeasuredModel* measur
   return measured == nullptr ? std::nullopt : std::optional(measured->book());
 }
 
-std::unique_ptr<profile::MeasuredModel> CorrectedBy(const profile::Corrector& corrector,
-                                                    std::optional<profile::MeasuredBook> book,
-                                                    const ExecutionModel& stated,
-                                                    const Cluster& cluster) {
-  if (!book) {
-    return nullptr;
-  }
-  return corrector ? corrector(*std::move(book), stated, cluster)
-                   : std::make_unique<profile::MeasuredModel>(*std::move(book), stated, cluster);
-}
-
 }  // namespace
 
 Engine::Engine(EngineSetup setup)
-    : rules_(setup.rules),
-      cluster_(std::move(setup.cluster)),
-      stated_rates_(*setup.rates),
-      corrector_(std::move(setup.corrector)),
-      measured_(CorrectedBy(corrector_, std::move(setup.measured), stated_rates_, cluster_)),
-      rates_(measured_ ? *measured_ : stated_rates_),
-      observer_(setup.observer),
-      selector_(setup.selector),
-      candidates_(std::move(setup.candidates)),
-      forks_(setup.forks),
-      nodes_up_(cluster_.nodes.size(), true),
-      gpus_up_(cluster_.total_gpus()),
-      ends_(rules_.published),
-      ledger_(rules_, rates_),
-      charges_(rules_, cluster_, ledger_, std::move(setup.overheads),
-               measured_ ? &measured_->book() : nullptr),
-      grants_(cluster_, rates_, setup.bundle.traits().may.share, jobs_, ledger_, charges_),
-      views_(cluster_, jobs_, ledger_),
-      instants_(rules_),
+    : observer_(setup.observer),
+      selector_(setup.configuration->selector),
+      nodes_up_(setup.configuration->cluster.nodes.size(), true),
+      gpus_up_(setup.configuration->cluster.total_gpus()),
+      parts_(std::make_unique<Parts>(setup.configuration, std::move(setup.measured), jobs_,
+                                     nodes_up_)),
       numbers_(*setup.numbers),
-      eligibility_(jobs_, numbers_),
-      types_(cluster_, stated_rates_),  // the same classes of demands for ever
-      scheduler_({.cluster = cluster_,
-                  .nodes_up = nodes_up_,
-                  .jobs = jobs_,
-                  .views = views_,
-                  .data = charges_.data(),
-                  .types = types_},
-                 setup.bundle, rules_.preemption.rule == model::Preemption::Rule::kSound) {
-  views_.SetWork(scheduler_.traits().needs.work_left);
-}
+      configurations_(setup.configurations),
+      eligibility_(jobs_, numbers_) {}
 
 // ------------------------------------------------- forks, and the forecasts that a selector sees
 
-std::unique_ptr<Engine> Engine::Fork() {
+std::unique_ptr<Engine> Engine::Fork() const {
   StateStream written;
-  Serialize(written);
+  const_cast<Engine*>(this)->Serialize(written);  // NOLINT: writing changes nothing
   return ForkFrom(written.bytes());
 }
 
 // `state`: as Serialize has just written it.
 std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
-  auto fork = std::make_unique<Engine>(EngineSetup{.rules = rules_,
-                                                   .cluster = cluster_,
-                                                   .bundle = scheduler_.bundle(),
-                                                   .selector = selector_,
-                                                   .candidates = candidates_,
-                                                   .forks = forks_,
-                                                   .rates = &stated_rates_,
-                                                   .overheads = charges_.overheads(),
-                                                   .measured = BookOf(measured_.get()),
-                                                   .corrector = corrector_,
-                                                   .numbers = &numbers_});
+  auto fork = std::make_unique<Engine>(EngineSetup{.configuration = parts_->configuration,
+                                                   .measured = BookOf(parts_->measured.get()),
+                                                   .numbers = &numbers_,
+                                                   .configurations = configurations_});
+  fork->selector_ = selector_;
+  fork->Use(parts_->scheduler.bundle());
   fork->jobs_ = jobs_;  // their specifications are shared
   StateStream read{state};
   fork->Serialize(read);
@@ -95,19 +57,19 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
 void Engine::DecideBy(const scheduler::Bundle& bundle) {
   selector_ = nullptr;
   in_charge_ = 0;
-  if (!(bundle == scheduler_.bundle())) {
+  if (!(bundle == parts_->scheduler.bundle())) {
     Use(bundle);
-    scheduler_.Join(now_);
-    instants_.WakeAt(now_);
+    parts_->scheduler.Join(now_);
+    parts_->instants.WakeAt(now_);
   }
 }
 
 void Engine::EndOverdueJobs() {
   for (std::optional<TimePoint> next = next_end(); next && *next < now_; next = next_end()) {
-    const JobId job = ends_.first();
+    const JobId job = parts_->ends.first();
     const TimePoint before = jobs_[job].forecast.logged;
     jobs_[job].forecast = {.done = now_, .logged = now_};
-    ends_.Schedule(records(), job, before);
+    parts_->ends.Schedule(records(), job, before);
   }
 }
 
@@ -115,10 +77,10 @@ void Engine::EndOverdueJobs() {
 Selector::Outlook Engine::OutlookOf(std::string_view now, std::size_t candidate,
                                     std::optional<Duration> horizon) const {
   const std::unique_ptr<Engine> fork = ForkFrom(now);
-  fork->DecideBy(candidates_[candidate]);
+  fork->DecideBy(configuration().candidates[candidate]);
   Selector::Outlook outlook;
-  if (const Status run =
-          forks_->Run(*fork, horizon ? std::optional(now_ + *horizon) : std::nullopt);
+  if (const Status run = configuration().forks->Run(
+          *fork, horizon ? std::optional(now_ + *horizon) : std::nullopt);
       !run.ok()) {
     outlook.error = run.error().message;
   }
@@ -140,8 +102,8 @@ Selector::Outlook Engine::OutlookOf(std::string_view now, std::size_t candidate,
 
 // Another bundle takes over.
 void Engine::Use(const scheduler::Bundle& bundle) {
-  scheduler_.Use(bundle);
-  views_.SetWork(scheduler_.traits().needs.work_left);
+  parts_->scheduler.Use(bundle);
+  parts_->views.SetWork(parts_->scheduler.traits().needs.work_left);
 }
 
 void Engine::ChooseBundle(TimePoint now) {
@@ -151,15 +113,15 @@ void Engine::ChooseBundle(TimePoint now) {
     return OutlookOf(state.bytes(), candidate, horizon);
   };
   const Selector::Choice choice =
-      selector_->Choose(MakeSnapshot(now), candidates_.size(), forecast);
+      selector_->Choose(MakeSnapshot(now), configuration().candidates.size(), forecast);
   if (observer_ != nullptr) {
     observer_->OnChoice(now, choice);
   }
-  CHECK(choice.candidate < candidates_.size());
+  CHECK(choice.candidate < configuration().candidates.size());
   if (choice.candidate != in_charge_) {
     in_charge_ = choice.candidate;
-    Use(candidates_[in_charge_]);
-    scheduler_.Join(now_);
+    Use(configuration().candidates[in_charge_]);
+    parts_->scheduler.Join(now_);
   }
 }
 
@@ -169,12 +131,12 @@ void Engine::ChooseBundle(TimePoint now) {
 // placement that starts afresh has placed last, which it would place so again; what is there during
 // a step only.
 void Engine::Serialize(StateStream& state) {
-  std::set<JobId> ends = ends_.jobs();
+  std::set<JobId> ends = parts_->ends.jobs();
   jobs_.Serialize(state);
-  instants_.Serialize(state);
-  charges_.Serialize(state);
-  state(nodes_up_, gpus_up_, node_changes_, ends, first_end_, first_end_early_, types_, in_charge_,
-        now_, decisions_, events_, resized_);
+  parts_->instants.Serialize(state);
+  parts_->charges.Serialize(state);
+  state(nodes_up_, gpus_up_, node_changes_, ends, first_end_, first_end_early_, parts_->types,
+        in_charge_, now_, decisions_, events_, resized_);
   if (state.job_fields() > model::kFieldsBeforeConditions) {
     eligibility_.Serialize(state);
   } else if (state.reading()) {
@@ -186,34 +148,36 @@ void Engine::Serialize(StateStream& state) {
       return state.Fail();
     }
     jobs_.Resume();
-    charges_.CountDecisions(decisions_);
-    views_.SetNow(now_);
-    Use(selector_ != nullptr ? candidates_[in_charge_] : scheduler::Bundle(scheduler_.bundle()));
-    if (!grants_.OccupyAll()) {
+    parts_->charges.CountDecisions(decisions_);
+    parts_->views.SetNow(now_);
+    Use(selector_ != nullptr ? configuration().candidates[in_charge_]
+                             : scheduler::Bundle(parts_->scheduler.bundle()));
+    if (!parts_->grants.OccupyAll()) {
       return state.Fail();
     }
     for (const JobId job : ends) {
-      ends_.Schedule(records(), job, kEndOfTime);
+      parts_->ends.Schedule(records(), job, kEndOfTime);
     }
   }
-  scheduler_.Serialize(state);
+  parts_->scheduler.Serialize(state);
 }
 
 void Engine::SerializeMeasured(StateStream& state) {
-  if (measured_ != nullptr) {
-    state(measured_->book());
+  if (parts_->measured != nullptr) {
+    state(parts_->measured->book());
   }
 }
 
 // Whether what has been read may be looked at: all jobs and nodes that it speaks of are there.
 bool Engine::IsPossible() const {
-  return nodes_up_.size() == cluster_.nodes.size() &&
-         (selector_ == nullptr ? in_charge_ == 0 : in_charge_ < candidates_.size()) &&
+  return nodes_up_.size() == cluster().nodes.size() &&
+         (selector_ == nullptr ? in_charge_ == 0
+                               : in_charge_ < configuration().candidates.size()) &&
          jobs_.IsPossible() &&
          std::all_of(jobs_.running().begin(), jobs_.running().end(), [this](JobId job) {
            const Slices& slices = jobs_[job].grant.slices;
            return std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
-             return Index(slice.node) < cluster_.nodes.size();
+             return Index(slice.node) < cluster().nodes.size();
            });
          });
 }
@@ -221,22 +185,29 @@ bool Engine::IsPossible() const {
 // ---------------------------------------------------------------------------------------- facts
 
 std::optional<TimePoint> Engine::next_wakeup() const {
-  return base::Earlier(instants_.Next(jobs_, ends_), eligibility_.next(now_));
+  return base::Earlier(parts_->instants.Next(jobs_, parts_->ends), eligibility_.next(now_));
 }
 
 Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   actions_.clear();
   now_ = batch.now;
-  views_.SetNow(now_);
-  ledger_.SetEarly(batch.now == first_end_ ? first_end_early_ : 0);
-  charges_.data().AdvanceTo(batch.now);
+  parts_->views.SetNow(now_);
+  parts_->ledger.SetEarly(batch.now == first_end_ ? first_end_early_ : 0);
+  parts_->charges.data().AdvanceTo(batch.now);
   for (const model::Event& event : batch.events) {
-    Take(event);
+    if (event.kind == model::EventKind::kConfigured) {
+      ++events_;
+      ASSIGN_OR_RETURN(SharedConfiguration next, ReadConfiguration(event.note, configuration()));
+      Reconfigure(std::move(next));
+      parts_->instants.AddFact(event.at);
+    } else {
+      Take(event);
+    }
   }
   while (eligibility_.IsDue(now_)) {
     TakeEligible();
   }
-  if (const std::optional<TimePoint> instant = instants_.Next(jobs_, ends_);
+  if (const std::optional<TimePoint> instant = parts_->instants.Next(jobs_, parts_->ends);
       instant && *instant <= batch.now) {
     RETURN_IF_ERROR(Decide(batch.now));
   }
@@ -249,11 +220,11 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
 // ----------------------------------------------------------------------------------------- ends
 
 std::optional<TimePoint> Engine::next_end() const {
-  if (ends_.empty() || rules_.end.source == model::EndRule::Source::kFound) {
+  if (parts_->ends.empty() || rules().end.source == model::EndRule::Source::kFound) {
     return std::nullopt;
   }
-  const JobId first = ends_.FirstToJoin(records());
-  return instants_.ReleaseOf(jobs_[first].forecast.logged, jobs_, ends_);
+  const JobId first = parts_->ends.FirstToJoin(records());
+  return parts_->instants.ReleaseOf(jobs_[first].forecast.logged, jobs_, parts_->ends);
 }
 
 std::vector<model::Event> Engine::TakeEnds(TimePoint now) {
@@ -261,19 +232,20 @@ std::vector<model::Event> Engine::TakeEnds(TimePoint now) {
   if (const std::optional<TimePoint> due = next_end(); !due || *due > now) {
     return events;  // an end that waits for its instant is not told with the facts before it
   }
-  const model::Forecast first = jobs_[ends_.FirstToJoin(records())].forecast;
+  const model::Forecast first = jobs_[parts_->ends.FirstToJoin(records())].forecast;
   first_end_ = first.logged;
   first_end_early_ = first.done == first.logged ? first.early : 0;
-  const TimePoint until = std::max(now, ends_.JoinedUntil(first.logged));
-  while (!ends_.empty() && jobs_[ends_.first()].forecast.logged <= until) {
-    const JobId id = ends_.first();
+  const TimePoint until = std::max(now, parts_->ends.JoinedUntil(first.logged));
+  while (!parts_->ends.empty() && jobs_[parts_->ends.first()].forecast.logged <= until) {
+    const JobId id = parts_->ends.first();
     model::JobRecord& job = jobs_[id];
-    ends_.Cancel(records(), id);
-    if (ends_.Joins(job.forecast.logged, now)) {
+    parts_->ends.Cancel(records(), id);
+    if (parts_->ends.Joins(job.forecast.logged, now)) {
       job.forecast = {.done = now, .logged = now};  // joins the first one
     }
-    if (job.grant.gpus == 0 && !rules_.published.ends_without_gpus) {
-      instants_.AddFact(job.forecast.logged);  // planned, but the job has come to hold nothing
+    if (job.grant.gpus == 0 && !rules().published.ends_without_gpus) {
+      parts_->instants.AddFact(
+          job.forecast.logged);  // planned, but the job has come to hold nothing
       continue;
     }
     events.push_back({.kind = model::EventKind::kEnded, .at = job.forecast.done, .job = id});
@@ -284,29 +256,30 @@ std::vector<model::Event> Engine::TakeEnds(TimePoint now) {
 void Engine::Predict(JobId id, TimePoint now, bool charge_counts) {
   model::JobRecord& job = jobs_[id];
   const TimePoint before = job.forecast.logged;
-  ledger_.Predict(job, now, charge_counts);
+  parts_->ledger.Predict(job, now, charge_counts);
   if (job.forecast.logged == kEndOfTime) {
-    ends_.Cancel(records(), id);
+    parts_->ends.Cancel(records(), id);
   } else {
-    ends_.Schedule(records(), id, before);
+    parts_->ends.Schedule(records(), id, before);
   }
 }
 
 // The ends of all jobs that may have moved by a decision.
 void Engine::ScheduleEnds(TimePoint now) {
-  if (rules_.end.source == model::EndRule::Source::kPlanned) {
-    for (const PlannedEnd& end : scheduler_.planned_ends()) {
+  if (rules().end.source == model::EndRule::Source::kPlanned) {
+    for (const PlannedEnd& end : parts_->scheduler.planned_ends()) {
       model::JobRecord& job = jobs_[end.job];
       const TimePoint before = job.forecast.logged;
       job.forecast.logged = end.registered + job.progress.debt;
       job.forecast.done = end.done.value_or(job.forecast.logged);
-      ends_.Schedule(records(), end.job, before);
+      parts_->ends.Schedule(records(), end.job, before);
     }
     return;
   }
-  for (const JobId job : rules_.published.every_instant ? jobs_.running() : grants_.changed()) {
+  for (const JobId job :
+       rules().published.every_instant ? jobs_.running() : parts_->grants.changed()) {
     if (jobs_[job].grant.gpus > 0) {
-      Predict(job, now, charges_.restarts_all());
+      Predict(job, now, parts_->charges.restarts_all());
     }
   }
 }
@@ -314,7 +287,7 @@ void Engine::ScheduleEnds(TimePoint now) {
 // ------------------------------------------------------------------------------------ decisions
 
 Status Engine::Decide(TimePoint now) {
-  if (rules_.published.every_instant) {
+  if (rules().published.every_instant) {
     BringUpToDate(now);
   }
   if (selector_ != nullptr) {
@@ -327,23 +300,24 @@ Status Engine::Decide(TimePoint now) {
   std::sort(resized_.begin(), resized_.end());
   resized_.erase(std::unique(resized_.begin(), resized_.end()), resized_.end());
   std::erase_if(resized_, [this](JobId job) { return !jobs_.IsLive(job); });
-  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, scheduler_.Admit(MakeSnapshot(now)));
+  ASSIGN_OR_RETURN(const std::vector<Verdict> verdicts, parts_->scheduler.Admit(MakeSnapshot(now)));
   judge(verdicts);
-  ASSIGN_OR_RETURN(scheduler::Selection selection, scheduler_.Decide(MakeSnapshot(now), judge));
+  ASSIGN_OR_RETURN(scheduler::Selection selection,
+                   parts_->scheduler.Decide(MakeSnapshot(now), judge));
   RETURN_IF_ERROR(Adopt(std::move(selection), now));
-  charges_.AtDecision(jobs_, instants_.submits_to_come());
+  parts_->charges.AtDecision(jobs_, parts_->instants.submits_to_come());
   AddRatesToActions();
   ScheduleEnds(now);
-  for (std::size_t i = 0; eligibility_.has_limits() && i < grants_.changed().size(); ++i) {
-    eligibility_.WatchLimit(grants_.changed()[i]);
+  for (std::size_t i = 0; eligibility_.has_limits() && i < parts_->grants.changed().size(); ++i) {
+    eligibility_.WatchLimit(parts_->grants.changed()[i]);
   }
-  instants_.WakeAt(scheduler_.Adopted(MakeSnapshot(now), grants_.changed()));
-  instants_.Decided(now);
+  parts_->instants.WakeAt(parts_->scheduler.Adopted(MakeSnapshot(now), parts_->grants.changed()));
+  parts_->instants.Decided(now);
   resized_.clear();
-  charges_.CountDecisions(++decisions_);
+  parts_->charges.CountDecisions(++decisions_);
   if (observer_ != nullptr) {
     observer_->OnDecision({.now = now,
-                           .gpus_used = grants_.used_gpus(),
+                           .gpus_used = parts_->grants.used_gpus(),
                            .jobs_running = static_cast<std::int64_t>(jobs_.running().size()),
                            .jobs_waiting = jobs_.waiting(),
                            .gpus_up = gpus_up_});
@@ -356,24 +330,24 @@ void Engine::BringUpToDate(TimePoint now) {
   std::vector<JobId> finished;
   for (const JobId id : jobs_.running()) {
     model::JobRecord& job = jobs_[id];
-    if (rules_.end.source == model::EndRule::Source::kFound && job.forecast.done <= now) {
+    if (rules().end.source == model::EndRule::Source::kFound && job.forecast.done <= now) {
       finished.push_back(id);
       continue;
     }
     const TimePoint since = job.progress.as_of;
     const double work_before = job.progress.work_left;
-    ledger_.Accrue(job, now);
-    ledger_.CancelDebt(job);
-    if (rules_.end.source == model::EndRule::Source::kPlanned && job.progress.work_left <= 0 &&
+    parts_->ledger.Accrue(job, now);
+    parts_->ledger.CancelDebt(job);
+    if (rules().end.source == model::EndRule::Source::kPlanned && job.progress.work_left <= 0 &&
         now > since) {
       job.forecast.logged = since + base::CeilToSecond(work_before / job.progress.rate);
       finished.push_back(id);
     }
   }
-  if (rules_.debt.charge == model::Debt::Charge::kEveryArrival) {
+  if (rules().debt.charge == model::Debt::Charge::kEveryArrival) {
     for (const JobId id : jobs_.live()) {
       if (model::JobRecord& job = jobs_[id]; job.grant.gpus == 0 && job.started_late) {
-        ledger_.CancelDebt(job);
+        parts_->ledger.CancelDebt(job);
       }
     }
   }
@@ -385,17 +359,17 @@ void Engine::BringUpToDate(TimePoint now) {
 
 Snapshot Engine::MakeSnapshot(TimePoint now) const {
   return {.now = now,
-          .cluster = &cluster_,
+          .cluster = &cluster(),
           .gpus_up = gpus_up_,
           .nodes_up = &nodes_up_,
           .node_changes = node_changes_,
           .jobs_waiting = jobs_.waiting(),
           .gpus_asked = jobs_.gpus_asked(),
-          .jobs = &views_,
+          .jobs = &parts_->views,
           .resized = resized_,
           .unjudged = jobs_.unjudged(),
-          .rates = &rates_,
-          .costs = &charges_};
+          .rates = &parts_->rates,
+          .costs = &parts_->charges};
 }
 
 void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
@@ -404,7 +378,7 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
       case Judgement::kLater:
         break;
       case Judgement::kReject:
-        ledger_.Accrue(jobs_[verdict.job], now);
+        parts_->ledger.Accrue(jobs_[verdict.job], now);
         jobs_.Leave(verdict.job, model::JobPhase::kRejected);
         Act(model::ActionKind::kReject, verdict.job).reason = verdict.reason;
         eligibility_.Ended(verdict.job, false);
@@ -412,7 +386,7 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
       case Judgement::kAdmit:
         jobs_.Admit(verdict.job, now);
         (void)Act(model::ActionKind::kAdmit, verdict.job);
-        scheduler_.Note(verdict.job, scheduler::JobChange::kAdmitted, now);
+        parts_->scheduler.Note(verdict.job, scheduler::JobChange::kAdmitted, now);
         break;
     }
   }
@@ -424,7 +398,7 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
 // Makes the selection true: the difference between it and the present state is launches,
 // preemptions, resizes and migrations.
 Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
-  grants_.ClearChanged();
+  parts_->grants.ClearChanged();
   for (const JobId job : selection.dropped) {
     ++jobs_[job].preemptions;
     Drop(job, now);
@@ -437,38 +411,41 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
       continue;
     }
     if (placed.restart || !(jobs_[placed.job].grant == placed.grant)) {
-      grants_.Vacate(placed.job);
+      parts_->grants.Vacate(placed.job);
       differing.push_back(&placed);
     }
   }
   for (scheduler::Placed* placed : differing) {
     RETURN_IF_ERROR(CheckGrant(placed->job, placed->grant));
-    grants_.Occupy(placed->job, placed->grant);
-    if (grants_.used_gpus() > gpus_up_) {
-      return scheduler_.check().Broken(placed->job, "more GPUs are granted than the cluster has");
+    parts_->grants.Occupy(placed->job, placed->grant);
+    if (parts_->grants.used_gpus() > gpus_up_) {
+      return parts_->scheduler.check().Broken(placed->job,
+                                              "more GPUs are granted than the cluster has");
     }
-    const model::ActionKind kind = grants_.Give(*placed, now);
+    const model::ActionKind kind = parts_->grants.Give(*placed, now);
     if (kind != model::ActionKind::kTune) {
-      jobs_[placed->job].stay = scheduler_.StayOf(placed->job, now, rules_.preemption.min_runtime);
+      jobs_[placed->job].stay =
+          parts_->scheduler.StayOf(placed->job, now, rules().preemption.min_runtime);
     }
     Act(kind, placed->job).grant = std::move(placed->grant);
   }
-  if (scheduler_.traits().may.share) {
-    grants_.SetRatesOfNeighbours(now);
+  if (parts_->scheduler.traits().may.share) {
+    parts_->grants.SetRatesOfNeighbours(now);
   }
   return {};
 }
 
 Status Engine::CheckGrant(JobId job, const Grant& grant) {
-  if (!scheduler_.bundle().names_gpus()) {
+  if (!parts_->scheduler.bundle().names_gpus()) {
     return {};
   }
-  if (const std::string conflict = grants_.Conflict(job, grant); !conflict.empty()) {
-    return scheduler_.check().Broken(job, conflict);
+  if (const std::string conflict = parts_->grants.Conflict(job, grant); !conflict.empty()) {
+    return parts_->scheduler.check().Broken(job, conflict);
   }
-  if (types_.several()) {
-    if (const std::string conflict = types_.Conflict(*jobs_[job].spec, grant); !conflict.empty()) {
-      return scheduler_.check().Broken(job, conflict);
+  if (parts_->types.several()) {
+    if (const std::string conflict = parts_->types.Conflict(*jobs_[job].spec, grant);
+        !conflict.empty()) {
+      return parts_->scheduler.check().Broken(job, conflict);
     }
   }
   return {};
@@ -490,7 +467,7 @@ void Engine::AddRatesToActions() {
       AddRate(jobs_[action.job], action);
     }
   }
-  if (!scheduler_.traits().may.share) {
+  if (!parts_->scheduler.traits().may.share) {
     return;  // no other rate has changed
   }
   std::vector<JobId> named;
@@ -500,7 +477,7 @@ void Engine::AddRatesToActions() {
     }
   }
   std::sort(named.begin(), named.end());
-  for (const JobId job : grants_.changed()) {
+  for (const JobId job : parts_->grants.changed()) {
     if (jobs_[job].grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
       AddRate(jobs_[job], Act(model::ActionKind::kPace, job));
     }
@@ -509,9 +486,9 @@ void Engine::AddRatesToActions() {
 
 // The job loses its GPUs and waits again.
 void Engine::Drop(JobId job, TimePoint now) {
-  grants_.Take(job, now);
-  if (rules_.end.source != model::EndRule::Source::kPlanned) {
-    ends_.Cancel(records(), job);
+  parts_->grants.Take(job, now);
+  if (rules().end.source != model::EndRule::Source::kPlanned) {
+    parts_->ends.Cancel(records(), job);
   }
   if (eligibility_.has_limits()) {
     eligibility_.WatchLimit(job);
@@ -528,7 +505,7 @@ std::optional<Deferral> Engine::WhyDeferred(JobId job) const {
 
 const model::Blocked* Engine::blocked(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;
-  const std::optional<scheduler::DemandClass> of = types_.KnownClassOf(spec, spec.gpus);
+  const std::optional<scheduler::DemandClass> of = parts_->types.KnownClassOf(spec, spec.gpus);
   const std::span<const model::Blocked> all = blocked();
   const auto found = std::find_if(all.begin(), all.end(), [&of](const model::Blocked& blocked) {
     return of && blocked.gpus == of->gpus && blocked.kind == of->kind;
@@ -540,16 +517,17 @@ model::Progress Engine::ProgressOf(JobId id, TimePoint now) const {
   const model::JobRecord& job = jobs_[id];
   return job.phase.get() >= model::JobPhase::kCompleted
              ? job.progress
-             : ledger_.ProgressAt(job, std::max(now, job.progress.as_of));
+             : parts_->ledger.ProgressAt(job, std::max(now, job.progress.as_of));
 }
 
 std::optional<TimePoint> Engine::first_forecast() const {
-  return ends_.empty() ? std::nullopt : std::optional(jobs_[ends_.first()].forecast.logged);
+  return parts_->ends.empty() ? std::nullopt
+                              : std::optional(jobs_[parts_->ends.first()].forecast.logged);
 }
 
 std::vector<JobId> Engine::OverdueBy(TimePoint now) const {
   std::vector<JobId> overdue;
-  for (const std::uint32_t job : ends_.members()) {
+  for (const std::uint32_t job : parts_->ends.members()) {
     if (jobs_[JobAt(job)].forecast.logged <= now) {
       overdue.push_back(JobAt(job));
     }
@@ -562,7 +540,7 @@ void Engine::Settle(TimePoint now) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     model::JobRecord& job = jobs_[JobAt(i)];
     if (job.phase.live() || job.phase.get() == model::JobPhase::kArrived) {
-      ledger_.Accrue(job, std::max(now, job.progress.as_of));
+      parts_->ledger.Accrue(job, std::max(now, job.progress.as_of));
     }
   }
   if (observer_ != nullptr) {

@@ -6,30 +6,19 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "engine/charges.h"
+#include "engine/configuration.h"
 #include "engine/eligibility.h"
-#include "engine/ends.h"
-#include "engine/grants.h"
-#include "engine/instants.h"
-#include "engine/job_views.h"
-#include "engine/ledger.h"
+#include "engine/parts.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
 #include "model/job_records.h"
-#include "model/rules.h"
 #include "profile/measured_model.h"
-#include "profile/overhead_model.h"
-#include "scheduler/bundle.h"
-#include "scheduler/scheduler.h"
-#include "scheduler/type_choices.h"
-#include "scheduler/walk.h"
 #include "trainyard/component.h"
 #include "trainyard/status.h"
 
@@ -66,22 +55,16 @@ class ForkRunner {
 };
 
 struct EngineSetup {
-  model::Rules rules{};
-  Cluster cluster{};
-  scheduler::Bundle bundle{};  // with a selector: the one in charge until it chooses
-  // With a selector: what it chooses among, and what simulates forks for it. Not owned.
-  const Selector* selector = nullptr;
-  std::vector<scheduler::Bundle> candidates{};
-  const ForkRunner* forks = nullptr;
-  const ExecutionModel* rates = nullptr;  // must outlive the engine
-  profile::OverheadModel overheads{};
-  // What the cluster has measured before; it goes before `rates` and `overheads`, and kMeasured
-  // adds to it. None: nothing is corrected, and such facts mean nothing.
+  std::shared_ptr<const Configuration> configuration{};
+  // What the cluster has measured before; it goes before the rates and overheads of the
+  // configuration, and kMeasured adds to it. None: nothing is corrected, and such facts mean
+  // nothing.
   std::optional<profile::MeasuredBook> measured{};
-  profile::Corrector corrector{};  // how it corrects `rates`; empty: as profile::MeasuredModel does
   DecisionObserver* observer = nullptr;  // may be null
   // By which users know jobs, and dependencies name them. Must outlive the engine.
   const model::JobNumbers* numbers = &model::JobNumbers::Counted();
+  // For facts of kConfigured; null: there are none. Must outlive the engine.
+  const ConfigurationSource* configurations = nullptr;
 };
 
 class Engine final {
@@ -91,13 +74,21 @@ class Engine final {
   Engine& operator=(const Engine&) = delete;
 
   // An engine that goes on exactly as this one would: given the same batches, it takes the same
-  // actions. It has no observer. What this engine's set-up points to must outlive the fork.
-  // O(jobs submitted so far).
-  [[nodiscard]] std::unique_ptr<Engine> Fork();
+  // actions. It has no observer. What this engine's set-up points to must outlive the fork, which
+  // shares the configuration and the jobs' specifications, both constant: it may be used by another
+  // thread. O(jobs submitted so far).
+  [[nodiscard]] std::unique_ptr<Engine> Fork() const;
   // `bundle` schedules from now on, and no selector has a say any more. Nothing changes where it is
   // the bundle in charge; otherwise components begin with empty memories, and the next decision is
   // due at once.
   void DecideBy(const scheduler::Bundle& bundle);
+  // `next` takes the place of the present configuration. Jobs keep their progress, what they owe
+  // and, where these are still there and may be held so, their GPUs; components begin with empty
+  // memories. From here on the engine decides as one that is made with `next` and has the same
+  // records and nodes. Nodes that are new, or have other
+  // GPUs, are down. The next decision is due at once.
+  // REQUIRES: `next` may follow the present one (Configuration). O(jobs submitted so far).
+  void Reconfigure(SharedConfiguration next);
   // The jobs whose ends were predicted for a time that has passed, as happens in a live cluster,
   // end now. For forks whose world has no jobs of its own.
   void EndOverdueJobs();
@@ -126,7 +117,7 @@ class Engine final {
   void SerializeJob(JobId job, StateStream& state) { jobs_.SerializeJob(job, state); }
   void Serialize(StateStream& state);
   // What nodes have told of their caches, which snapshots before format 7 have not.
-  void SerializeTold(StateStream& state) { charges_.data().SerializeTold(state); }
+  void SerializeTold(StateStream& state) { parts_->charges.data().SerializeTold(state); }
   // What has been measured, which snapshots before format 8 have not.
   void SerializeMeasured(StateStream& state);
 
@@ -135,19 +126,21 @@ class Engine final {
   // The job's progress at `now`; of one that has ended, at its end. REQUIRES: now >= now().
   [[nodiscard]] model::Progress ProgressOf(JobId job, TimePoint now) const;
   // Whether the job has run longer than it has stated, and counts as longer (kOverrun).
-  [[nodiscard]] bool HasOverrun(JobId job) const { return ledger_.IsExtended(jobs_[job]); }
+  [[nodiscard]] bool HasOverrun(JobId job) const { return parts_->ledger.IsExtended(jobs_[job]); }
   // When the next of the running jobs should end by what is known of them, though it be past; and
   // those that should have ended by `now`, ascending. O(1); O(running).
   [[nodiscard]] std::optional<TimePoint> first_forecast() const;
   [[nodiscard]] std::vector<JobId> OverdueBy(TimePoint now) const;
   // Why demand classes wait, as of the last decision.
-  [[nodiscard]] std::span<const model::Blocked> blocked() const { return scheduler_.blocked(); }
+  [[nodiscard]] std::span<const model::Blocked> blocked() const {
+    return parts_->scheduler.blocked();
+  }
   // That of the job's class; null: it does not wait, or the policy left it out.
   [[nodiscard]] const model::Blocked* blocked(JobId job) const;
   // The jobs that wait, in the order in which the policy serves them; empty: it keeps none.
   // O(live jobs log live jobs).
   [[nodiscard]] std::vector<JobId> WaitingInOrder() const {
-    return scheduler_.WaitingInOrder(now_);
+    return parts_->scheduler.WaitingInOrder(now_);
   }
   // Why the job is not to be judged yet. Nothing: it is not deferred.
   [[nodiscard]] std::optional<Deferral> WhyDeferred(JobId job) const;
@@ -161,17 +154,28 @@ class Engine final {
   [[nodiscard]] const model::JobNumbers& numbers() const { return numbers_; }
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
-  [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  [[nodiscard]] const SharedConfiguration& shared_configuration() const {
+    return parts_->configuration;
+  }
+  // Reads a configuration that is to follow `present`. Errors: those of ConfigurationSource; the
+  // engine has none.
+  [[nodiscard]] Result<SharedConfiguration> ReadConfiguration(std::string_view note,
+                                                              const Configuration& present) const;
+  [[nodiscard]] const Configuration& configuration() const { return *parts_->configuration; }
+  [[nodiscard]] const model::Rules& rules() const { return configuration().rules; }
+  [[nodiscard]] const Cluster& cluster() const { return configuration().cluster; }
   // How fast jobs run, as decisions see it: as stated, and corrected by what has been measured.
-  [[nodiscard]] const ExecutionModel& stated_rates() const { return stated_rates_; }
-  [[nodiscard]] const ExecutionModel& rates() const { return rates_; }
-  [[nodiscard]] const profile::MeasuredModel* measured() const { return measured_.get(); }
-  [[nodiscard]] const Charges& charges() const { return charges_; }
+  [[nodiscard]] const ExecutionModel& stated_rates() const { return *configuration().rates; }
+  [[nodiscard]] const ExecutionModel& rates() const { return parts_->rates; }
+  [[nodiscard]] const profile::MeasuredModel* measured() const { return parts_->measured.get(); }
+  [[nodiscard]] const Charges& charges() const { return parts_->charges; }
   // Whether the bundle in charge keeps a job away from the nodes that it avoids. One that chooses
   // for all jobs at once, or names GPUs itself, does not look.
-  [[nodiscard]] bool keeps_away() const { return scheduler_.keeps_away(); }
+  [[nodiscard]] bool keeps_away() const { return parts_->scheduler.keeps_away(); }
 
  private:
+  class Change;  // to another configuration
+
   // Facts.
   void Take(const model::Event& event);
   void TakeSubmit(const model::Event& event);
@@ -209,37 +213,22 @@ class Engine final {
   void Use(const scheduler::Bundle& bundle);
   [[nodiscard]] bool IsPossible() const;
 
-  const model::Rules rules_;
-  const Cluster cluster_;
-  const ExecutionModel& stated_rates_;
-  const profile::Corrector corrector_;
-  const std::unique_ptr<profile::MeasuredModel> measured_;  // null: none
-  const ExecutionModel& rates_;
   DecisionObserver* const observer_;
-  const Selector* selector_;  // null: the bundle in charge stays
-  const std::vector<scheduler::Bundle> candidates_;
-  const ForkRunner* const forks_;
+  const Selector* selector_;   // null: the bundle in charge stays
+  std::size_t in_charge_ = 0;  // of the candidates
 
-  // What there is: jobs, nodes, and the ends to come.
+  // What there is: jobs and nodes.
   model::JobRecords jobs_;
   std::vector<bool> nodes_up_;
   int gpus_up_ = 0;
   std::uint64_t node_changes_ = 0;
-  Ends ends_;
   TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see PublishedRules::true_instants
   double first_end_early_ = 0;
 
-  // How the run goes on: progress, costs, the holders of GPUs, instants, and the scheduler.
-  Ledger ledger_;
-  Charges charges_;
-  Grants grants_;
-  JobViews views_;
-  Instants instants_;
+  std::unique_ptr<Parts> parts_;  // what follows from the configuration
   const model::JobNumbers& numbers_;
+  const ConfigurationSource* const configurations_;
   Eligibility eligibility_;
-  scheduler::TypeChoices types_;
-  scheduler::Scheduler scheduler_;
-  std::size_t in_charge_ = 0;  // of the candidates
 
   // The step at hand.
   TimePoint now_{};

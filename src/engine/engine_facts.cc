@@ -45,17 +45,17 @@ void Engine::Take(const model::Event& event) {
       }
       return TakeEnd(event);
     case model::EventKind::kFailed:
-      ledger_.Accrue(jobs_[event.job], std::max(now_, jobs_[event.job].progress.as_of));
+      parts_->ledger.Accrue(jobs_[event.job], std::max(now_, jobs_[event.job].progress.as_of));
       jobs_[event.job].done = event.at;
       jobs_[event.job].logged = event.at;
       Leave(event.job, model::JobPhase::kFailed);
-      instants_.AddFact(event.at);
+      parts_->instants.AddFact(event.at);
       return;
     case model::EventKind::kGpusLost:
       if (jobs_[event.job].phase.get() == model::JobPhase::kRunning) {
         ++jobs_[event.job].preemptions;
         TakeGpus(event.job, true);
-        instants_.AddFact(event.at);
+        parts_->instants.AddFact(event.at);
       }
       return;
     case model::EventKind::kProgress:
@@ -72,32 +72,34 @@ void Engine::Take(const model::Event& event) {
       return TakeNode(event);
     case model::EventKind::kNodeUndrained:
     case model::EventKind::kNoted:
+    case model::EventKind::kConfigured:  // Step has taken it
       return;
     case model::EventKind::kBarred:
     case model::EventKind::kHeld:
     case model::EventKind::kRequeued:
       return TakeHold(event);
     case model::EventKind::kDataKept:  // a correction of the books is no cause to decide
-      return charges_.data().Correct(event.node, *event.data);
+      return parts_->charges.data().Correct(event.node, *event.data);
     case model::EventKind::kMeasured:  // nor is this
-      if (measured_ != nullptr && measured_->Add(*jobs_[event.job].spec, event)) {
+      if (parts_->measured != nullptr && parts_->measured->Add(*jobs_[event.job].spec, event)) {
         CorrectJobs(std::string(jobs_[event.job].spec->model));
       }
       return;
     case model::EventKind::kCancel:
       return TakeCancel(event);
     case model::EventKind::kNoMoreSubmits:
-      instants_.NoMoreSubmits();
+      parts_->instants.NoMoreSubmits();
       return;
   }
 }
 
 void Engine::TakeSubmit(const model::Event& event) {
   const bool deferred = Eligibility::HasTerms(*event.spec);
-  const auto spec = measured_ == nullptr ? event.spec : measured_->Corrected(event.spec);
+  const auto spec =
+      parts_->measured == nullptr ? event.spec : parts_->measured->Corrected(event.spec);
   model::JobRecord& job = jobs_.Submit(event.job, spec, deferred);
-  ledger_.Open(job, event.at);
-  charges_.Price(job);
+  parts_->ledger.Open(job, event.at);
+  parts_->charges.Price(job);
   if (event.spec->traits && event.spec->traits->time_limit) {
     eligibility_.WatchLimit(event.job);
   }
@@ -105,7 +107,7 @@ void Engine::TakeSubmit(const model::Event& event) {
   if (deferred) {
     eligibility_.Submit(event.job);
   } else {
-    instants_.AddSubmit(event.at);
+    parts_->instants.AddSubmit(event.at);
   }
 }
 
@@ -113,23 +115,23 @@ void Engine::TakeSubmit(const model::Event& event) {
 void Engine::TakeEligible() {
   const Eligibility::Changes changes = eligibility_.Take(now_);
   for (const JobId job : changes.over) {
-    ledger_.Accrue(jobs_[job], std::max(now_, jobs_[job].progress.as_of));
+    parts_->ledger.Accrue(jobs_[job], std::max(now_, jobs_[job].progress.as_of));
     jobs_[job].done = now_;
     jobs_[job].logged = now_;
     const Duration limit = *jobs_[job].spec->traits->time_limit;
     Leave(job, model::JobPhase::kFailed,
           "it has reached its time limit of " + base::ShortDuration(Seconds(limit)));
-    instants_.AddFact(now_);
+    parts_->instants.AddFact(now_);
   }
   for (const auto& [job, reason] : changes.impossible) {
-    ledger_.Accrue(jobs_[job], now_);
+    parts_->ledger.Accrue(jobs_[job], now_);
     jobs_.Leave(job, model::JobPhase::kRejected);
     Act(model::ActionKind::kReject, job).reason = reason;
     eligibility_.Ended(job, true);
   }
   for (const JobId job : changes.eligible) {
     jobs_.Present(job);
-    instants_.AddSubmit(now_);
+    parts_->instants.AddSubmit(now_);
   }
 }
 
@@ -138,45 +140,45 @@ void Engine::TakeEnd(const model::Event& event) {
   model::Progress& progress = job.progress;
   // A registered end may lie before or after the exact one.
   if (const TimePoint until = std::min(event.at, now_); progress.as_of < until) {
-    ledger_.Accrue(job, until);
+    parts_->ledger.Accrue(job, until);
   }
   progress.debt = now_ - progress.as_of;  // held without progress until now
-  ledger_.Accrue(job, now_);
+  parts_->ledger.Accrue(job, now_);
   progress.work_left = 0;
   job.done = event.at;
   job.logged = job.forecast.logged == kEndOfTime ? event.at : job.forecast.logged;
   Leave(event.job, model::JobPhase::kCompleted);
-  instants_.AddFact(job.logged);
+  parts_->instants.AddFact(job.logged);
 }
 
 // A live job ends; its GPUs, if it has any, are free again.
 void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
   jobs_.Leave(id, phase);
   eligibility_.Ended(id, false);
-  scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
+  parts_->scheduler.Note(id, scheduler::JobChange::kLeft, now_);
   Act(model::ActionKind::kRelease, id).reason = std::move(reason);
   if (jobs_[id].grant.gpus > 0) {
-    scheduler_.EndGrant(jobs_[id].grant);
+    parts_->scheduler.EndGrant(jobs_[id].grant);
   }
-  grants_.Release(id);
-  ends_.Cancel(records(), id);
+  parts_->grants.Release(id);
+  parts_->ends.Cancel(records(), id);
 }
 
 // A correction of the books is no cause to decide; a job that has overrun may have to give way to
 // others that are shorter than what it counts as now.
 void Engine::TakeProgress(const model::Event& event) {
   model::JobRecord& job = jobs_[event.job];
-  const bool plans = rules_.end.source == model::EndRule::Source::kPlanned;
+  const bool plans = rules().end.source == model::EndRule::Source::kPlanned;
   const bool overrun = event.kind == model::EventKind::kOverrun;
   if (!job.phase.live() || (overrun && (plans || job.grant.gpus == 0))) {
     return;
   }
-  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
+  parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
   if (overrun) {
-    ledger_.Extend(job, event.work_done);
-    instants_.AddFact(event.at);
+    parts_->ledger.Extend(job, event.work_done);
+    parts_->instants.AddFact(event.at);
   } else {
-    ledger_.Correct(job, event.work_done);
+    parts_->ledger.Correct(job, event.work_done);
   }
   if (job.grant.gpus > 0 && !plans) {
     Predict(event.job, job.progress.as_of, false);
@@ -212,21 +214,21 @@ void Engine::CorrectJobs(const std::string& model) {
   std::erase_if(jobs, [&](JobId job) { return jobs_[job].spec->model != model; });
   for (const JobId id : jobs) {
     model::JobRecord& job = jobs_[id];
-    ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-    if (const auto spec = measured_->Corrected(job.spec); spec != job.spec) {
+    parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
+    if (const auto spec = parts_->measured->Corrected(job.spec); spec != job.spec) {
       jobs_.Respecify(id, spec);
     }
-    ledger_.Learn(job);
-    charges_.Price(job);
+    parts_->ledger.Learn(job);
+    parts_->charges.Price(job);
   }
-  const std::vector<JobId> others = grants_.SharersOf(jobs);
+  const std::vector<JobId> others = parts_->grants.SharersOf(jobs);
   jobs.insert(jobs.end(), others.begin(), others.end());
   for (const JobId id : jobs) {
     model::JobRecord& job = jobs_[id];
     if (job.grant.gpus > 0) {
-      ledger_.Accrue(job, std::max(now_, job.progress.as_of));
-      grants_.Renew(id);
-      if (rules_.end.source != model::EndRule::Source::kPlanned) {
+      parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
+      parts_->grants.Renew(id);
+      if (rules().end.source != model::EndRule::Source::kPlanned) {
         Predict(id, job.progress.as_of, false);
       }
       AddRate(job, Act(model::ActionKind::kPace, id));
@@ -252,9 +254,10 @@ void Engine::TakeResize(const model::Event& event) {
     ++job.resizes;
   }
   // As submissions are: what has been measured goes before what is stated.
-  jobs_.Respecify(event.job, resized || measured_ == nullptr ? spec : measured_->Corrected(spec));
-  ledger_.Learn(job);
-  charges_.Price(job);
+  jobs_.Respecify(
+      event.job, resized || parts_->measured == nullptr ? spec : parts_->measured->Corrected(spec));
+  parts_->ledger.Learn(job);
+  parts_->charges.Price(job);
   if (!resized) {
     eligibility_.Respecified(event.job);
   }
@@ -264,13 +267,13 @@ void Engine::TakeResize(const model::Event& event) {
     }
     Requeue(event.job);
   }
-  instants_.AddFact(event.at);
+  parts_->instants.AddFact(event.at);
 }
 
 // The job's place in the order may be another one now.
 void Engine::Requeue(JobId job) {
   if (!jobs_.held().contains(job)) {
-    scheduler_.Note(job, scheduler::JobChange::kRequested, now_);
+    parts_->scheduler.Note(job, scheduler::JobChange::kRequested, now_);
   }
 }
 
@@ -282,7 +285,7 @@ void Engine::TakeHold(const model::Event& event) {
   if (barred ? !jobs_.IsLive(id) : jobs_[id].phase.get() >= model::JobPhase::kCompleted) {
     return;
   }
-  instants_.AddFact(event.at);
+  parts_->instants.AddFact(event.at);
   const bool runs = jobs_[id].phase.get() == model::JobPhase::kRunning;
   if (barred) {
     const auto spec = std::make_shared<JobSpec>(*jobs_[id].spec);
@@ -306,16 +309,17 @@ void Engine::TakeHold(const model::Event& event) {
     Requeue(id);
   } else if (held) {
     jobs_.Hold(id);
-    scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
+    parts_->scheduler.Note(id, scheduler::JobChange::kLeft, now_);
   } else {
     jobs_.Release(id);
-    scheduler_.Note(id, scheduler::JobChange::kReturned, now_);
+    parts_->scheduler.Note(id, scheduler::JobChange::kReturned, now_);
   }
 }
 
 void Engine::TakeNode(const model::Event& event) {
   const bool up = event.kind == model::EventKind::kNodeUp;
-  if (up == nodes_up_[Index(event.node)]) {
+  const int gpus = cluster().nodes[Index(event.node)].gpus;
+  if (up == nodes_up_[Index(event.node)] || gpus == 0) {  // gpus == 0: it has been removed
     return;
   }
   if (!up) {
@@ -332,44 +336,43 @@ void Engine::TakeNode(const model::Event& event) {
       TakeGpus(job, loses_work);
     }
     if (loses_work) {  // a node that is drained keeps what it has
-      charges_.data().Clear(event.node);
+      parts_->charges.data().Clear(event.node);
     }
   }
-  const int gpus = cluster_.nodes[Index(event.node)].gpus;
   gpus_up_ += up ? gpus : -gpus;
   nodes_up_[Index(event.node)] = up;
   ++node_changes_;
-  scheduler_.SetUp(event.node, up);
-  instants_.AddFact(event.at);
+  parts_->scheduler.SetUp(event.node, up);
+  parts_->instants.AddFact(event.at);
 }
 
 void Engine::TakeGpus(JobId job, bool loses_work) {
-  ledger_.Accrue(jobs_[job], now_);
+  parts_->ledger.Accrue(jobs_[job], now_);
   if (loses_work) {
-    ledger_.RollBack(jobs_[job], cluster_.checkpoint_interval);
+    parts_->ledger.RollBack(jobs_[job], cluster().checkpoint_interval);
   }
-  scheduler_.EndGrant(jobs_[job].grant);
+  parts_->scheduler.EndGrant(jobs_[job].grant);
   Drop(job, now_);
-  scheduler_.Note(job, scheduler::JobChange::kLostGpus, now_);
+  parts_->scheduler.Note(job, scheduler::JobChange::kLostGpus, now_);
 }
 
 void Engine::TakeCancel(const model::Event& event) {
   const JobId id = event.job;
   model::JobRecord& job = jobs_[id];
   if (job.phase.get() == model::JobPhase::kRunning) {
-    scheduler_.EndGrant(job.grant);
+    parts_->scheduler.EndGrant(job.grant);
     Drop(id, now_);
   }
-  ledger_.Accrue(job, std::max(now_, job.progress.as_of));
+  parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
   if (job.phase.live()) {
-    scheduler_.Note(id, scheduler::JobChange::kLeft, now_);
+    parts_->scheduler.Note(id, scheduler::JobChange::kLeft, now_);
   }
   const bool was_deferred = jobs_.deferred().contains(id);
   jobs_.Leave(id, model::JobPhase::kCancelled);
   eligibility_.Ended(id, was_deferred);
   job.done = event.at;
   job.logged = event.at;
-  instants_.AddFact(event.at);
+  parts_->instants.AddFact(event.at);
 }
 
 }  // namespace trainyard::engine

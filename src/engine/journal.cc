@@ -449,6 +449,7 @@ void Details(Bytes& bytes, model::Event& event) {
     case model::EventKind::kReported:
       return bytes.Value(event.metrics);
     case model::EventKind::kNoted:
+    case model::EventKind::kConfigured:
       return bytes.Value(event.note);
     case model::EventKind::kBarred:
       bytes.Value(event.held);

@@ -50,6 +50,14 @@ double Ledger::StatedWork(const model::JobRecord& job) const {
   return rules_.quantum == model::Quantum::kSecond ? std::floor(work) : work;
 }
 
+void Ledger::Restate(model::JobRecord& job, double stated_before) const {
+  if (const double stated = StatedWork(job); stated != stated_before && stated_before > 0) {
+    const double ratio = stated / stated_before;
+    job.total_work *= ratio;
+    job.progress.work_left *= ratio;
+  }
+}
+
 bool Ledger::IsExtended(const model::JobRecord& job) const {
   constexpr double kMore =
       1.5;  // each extension doubles, and what is stated may be corrected a bit

@@ -20,6 +20,11 @@ class Ledger {
 
   // Sets what follows from the job's specification alone.
   void Learn(model::JobRecord& job) const;
+  // Another configuration states the work differently from `stated_before`: as large a part of it
+  // is done. REQUIRES: progress is accrued.
+  void Restate(model::JobRecord& job, double stated_before) const;
+  // All of the job's work, in units of `rates`, as its specification states it.
+  [[nodiscard]] double StatedWork(const model::JobRecord& job) const;
   // A job that arrived at `at`.
   void Open(model::JobRecord& job, TimePoint at) const;
 
@@ -67,7 +72,6 @@ class Ledger {
 
  private:
   void AccrueProgress(model::Progress& progress, const Grant& grant, TimePoint now) const;
-  [[nodiscard]] double StatedWork(const model::JobRecord& job) const;
   [[nodiscard]] TimePoint RoundsToCome(const model::JobRecord& job, TimePoint now) const;
   [[nodiscard]] TimePoint Registered(const model::JobRecord& job, TimePoint from,
                                      TimePoint now) const;

@@ -15,11 +15,12 @@ namespace trainyard::live {
 namespace {
 
 // Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 to 9 are read, too: of attempts whose supervisors had gone only the number
-// on each node was kept, before 9 what had become of jobs was not, in 6 and 7 nobody was known by
-// name and nothing had been measured, and in 6 no node had told of its cache; and those of jobs
-// with fewer fields.
-constexpr int kFormat = 10;
+// beside it. Formats 6 to 10 are read, too: before 11 no configuration followed the first; of
+// attempts whose supervisors had gone only the number on each node was kept before 10, before 9
+// what had become of jobs was not, in 6 and 7 nobody was known by name and nothing had been
+// measured, and in 6 no node had told of its cache; and those of jobs with fewer fields.
+constexpr int kFormat = 11;
+constexpr int kFormatOfOneConfiguration = 10;
 constexpr int kFormatWithCounts = 9;
 constexpr int kFormatWithoutHistory = 8;
 constexpr int kFormatWithoutMeasured = 7;
@@ -92,7 +93,7 @@ Controller::Controller(ControllerSetup setup, store::Store& store, LiveOutput& o
       retry_pause_(static_cast<std::int64_t>(1e6 * setup.live.time_scale)),
       store_(store),
       engine_(std::move(setup.engine)),
-      world_(std::move(setup.live), engine_.cluster(), engine_, setup.profiles, output),
+      world_(std::move(setup.live), engine_, output),
       journal_(
           [this](std::string_view block) {
             return restoring_ || block.empty() ? Status() : Write(block);
@@ -298,7 +299,12 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
 void Controller::SerializeState(StateStream& state, int format, const std::string& program) {
   Header header{
       .format = format, .job_fields = std::min(kJobFields, state.job_fields()), .program = program};
-  state(header, journal_, seen_jobs_);
+  state(header);
+  if (header.format > kFormatOfOneConfiguration) {
+    std::string note = engine_.configuration().note;  // Load has taken it
+    state(note);
+  }
+  state(journal_, seen_jobs_);
   SerializeJobs(open_jobs_, state);
   engine_.Serialize(state);
   world_.Serialize(state, header.format <= kFormatWithCounts);
@@ -348,6 +354,18 @@ Status Controller::WriteSnapshot() {
   return rules_.compact && older > 0 ? store_.DropBlocks(older) : Status();
 }
 
+// The configuration of a snapshot, before anything else is read from it.
+Status Controller::Configure(const std::string& note) {
+  if (note == engine_.configuration().note) {
+    return {};
+  }
+  ASSIGN_OR_RETURN(engine::SharedConfiguration next,
+                   engine_.ReadConfiguration(note, engine_.configuration()));
+  world_.Adopt(next);
+  engine_.Reconfigure(std::move(next));
+  return {};
+}
+
 Status Controller::Load(std::uint64_t block, bool of_any_program) {
   ASSIGN_OR_RETURN(const store::StoredSnapshot snapshot, store_.Snapshot(block));
   StateStream begin{snapshot.state};
@@ -359,6 +377,11 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   if (header.program != rules_.program && !of_any_program) {
     return BadInput("it was written by Trainyard " + header.program + "; expected " +
                     rules_.program);
+  }
+  if (header.format > kFormatOfOneConfiguration) {
+    std::string note;
+    begin(note);
+    RETURN_IF_ERROR(Configure(note));
   }
   begin(journal_, seen_jobs_);
   std::vector<JobId> all;

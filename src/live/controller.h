@@ -30,7 +30,6 @@ struct SnapshotRules {
 struct ControllerSetup {
   engine::EngineSetup engine{};
   LiveOptions live{};
-  const profile::ThroughputTable* profiles = nullptr;  // may be null
   SnapshotRules snapshots{};
   // Jobs end when the engine foresees it, whatever their workers say. For workers that only
   // pretend.
@@ -91,6 +90,7 @@ class Controller {
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
   [[nodiscard]] Status Replay(TimePoint now);
   [[nodiscard]] Status EndLeases(TimePoint last_there);
+  [[nodiscard]] Status Configure(const std::string& note);
   [[nodiscard]] bool IsOver(JobId job) const;
   void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
   void SerializeState(StateStream& state, int format, const std::string& program);

@@ -25,6 +25,8 @@ class Gates {
   Gates(const Attempts& attempts, const Leases& leases)
       : attempts_(attempts), leases_(leases), holders_(leases.size()) {}
 
+  // There may be more nodes than before.
+  void ListNodes() { holders_.resize(leases_.size()); }
   // Processes of the attempt may be on these GPUs of the node, or are there no more.
   void Enter(NodeId node, supervisor::AttemptKey key, std::uint64_t gpus) {
     holders_[Index(node)][key] = gpus;

@@ -9,10 +9,16 @@
 namespace trainyard::live {
 
 Leases::Leases(const LiveOptions& options, const Cluster& cluster)
-    : options_(options), cluster_(cluster), nodes_(cluster.nodes.size()) {
-  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
-    names_[cluster.nodes[i].name] = NodeAt(i);
-    states_gpu_types_ = states_gpu_types_ || !cluster.nodes[i].gpu_type.empty();
+    : options_(options), cluster_(cluster) {
+  ListNodes();
+}
+
+void Leases::ListNodes() {
+  nodes_.resize(cluster_.nodes.size());
+  states_gpu_types_ = false;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    names_[cluster_.nodes[i].name] = NodeAt(i);
+    states_gpu_types_ = states_gpu_types_ || !cluster_.nodes[i].gpu_type.empty();
   }
 }
 
@@ -41,6 +47,9 @@ std::string Leases::WhyNotJoin(const v1::Hello& hello) const {
     return "node '" + hello.node() + "' is not in the controller's cluster file";
   }
   const NodeSpec& spec = cluster_.nodes[Index(*id)];
+  if (spec.gpus == 0) {
+    return "node '" + hello.node() + "' has been removed from the cluster";
+  }
   if (hello.gpus() != spec.gpus) {
     return "node '" + hello.node() + "' has " + std::to_string(hello.gpus()) + " GPUs; expected " +
            std::to_string(spec.gpus) + " as in the cluster file";

@@ -37,6 +37,10 @@ class Leases {
   // Both must outlive it. All nodes are down until their agents say hello.
   Leases(const LiveOptions& options, const Cluster& cluster);
 
+  // The node is to have other GPUs: no job is there until an agent with these has said hello.
+  void Withdraw(NodeId node) { nodes_[Index(node)].available = false; }
+  // The cluster has other nodes, perhaps more of them.
+  void ListNodes();
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] const LiveNode& operator[](NodeId node) const { return nodes_[Index(node)]; }
   [[nodiscard]] std::optional<NodeId> Named(std::string_view name) const;

@@ -44,9 +44,9 @@ v1::CallError ErrorOf(const Error& of_draft) {
   return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, of_draft.message);
 }
 
-LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses,
-                     const profile::ThroughputTable* profiles, Orders& orders, LiveOutput& output)
-    : state_(state), statuses_(statuses), profiles_(profiles), orders_(orders), output_(output) {}
+LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses, Orders& orders,
+                     LiveOutput& output)
+    : state_(state), statuses_(statuses), orders_(orders), output_(output) {}
 
 void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
   using Kind = v1::ClientRequest::KindCase;
@@ -78,7 +78,7 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
           [this, call, request] { output_.Reply(call, statuses_.AnswerWithNodes(request)); });
     case Kind::kProfiles:
       return answers_.push_back(
-          [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles(profiles_)); });
+          [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles()); });
     case Kind::KIND_NOT_SET:
       return Refuse(call, kInvalidArgument, "an empty request");
   }
@@ -109,28 +109,29 @@ void LiveCalls::Refuse(std::uint64_t call, int code, std::string message) {
 
 // Why no cluster with these profiles and this policy takes the job; empty: it does.
 std::string LiveCalls::WhyNotTaken(const JobSpec& job) const {
-  if (state_.options.policy_traits.may.resize && profile::StatesStages(job)) {
-    return "policy '" + state_.options.policy +
+  if (state_.configuration->traits.may.resize && profile::StatesStages(job)) {
+    return "policy '" + state_.configuration->policy +
            "' chooses the number of GPUs by the model's profile, and stages say how fast the job "
            "is "
            "on one number only; expected it without stages";
   }
   // A job that states neither runs on the GPUs that it asks for.
   const bool elastic = job.iterations || (job.deadline && !job.best_effort);
-  if (state_.options.policy_traits.may.resize && job.profile_row < 0 && elastic) {
-    return "policy '" + state_.options.policy + "' needs a job's iterations, and its model '" +
-           job.model + "' with batch size " + std::to_string(job.batch_size) +
-           " in the controller's profiles" +
+  if (state_.configuration->traits.may.resize && job.profile_row < 0 && elastic) {
+    return "policy '" + state_.configuration->policy +
+           "' needs a job's iterations, and its model '" + job.model + "' with batch size " +
+           std::to_string(job.batch_size) + " in the controller's profiles" +
            (job.iterations ? "" : "; a job without them has no deadline");
   }
   if (job.profile_row < 0) {
     return {};
   }
-  const profile::ThroughputRow& row = profiles_->rows()[static_cast<std::size_t>(job.profile_row)];
+  const profile::ThroughputRow& row =
+      state_.configuration->profiles->rows()[static_cast<std::size_t>(job.profile_row)];
   const GpuRange& range = model::PartOf<JobTraits>(job).range;
-  if (state_.options.policy_traits.may.resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
+  if (state_.configuration->traits.may.resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
     return "model '" + job.model + "' has no throughput on " +
-           (state_.options.policy_traits.may.resize ? profile::RangeText(range) + " GPUs"
+           (state_.configuration->traits.may.resize ? profile::RangeText(range) + " GPUs"
                                                     : GpusText(job.gpus)) +
            " in the profiles";
   }
@@ -186,17 +187,15 @@ std::variant<JobSpec, v1::CallError> LiveCalls::JudgedDraft(model::JobDraft draf
     return ErrorOf(kFailedPrecondition, std::move(why));
   }
   JobSpec spec = std::move(draft).Take();
-  if (spec.iterations && profiles_ != nullptr) {
-    spec.profile_row = profiles_->Find(spec.model, spec.batch_size);
-  } else if (!spec.iterations && !spec.duration) {
+  state_.configuration->FindRow(spec);
+  if (!spec.iterations && !spec.duration) {
     const std::optional<Duration> limit = model::PartOf<JobTraits>(spec).time_limit;
     spec.duration = limit.value_or(state_.options.default_duration);
   }
   if (std::string why = WhyNotTaken(spec); !why.empty()) {
     return ErrorOf(kFailedPrecondition, std::move(why));
   }
-  if (const Status status = state_.options.bind ? state_.options.bind(spec) : Status();
-      !status.ok()) {
+  if (const Status status = state_.configuration->Bind(spec); !status.ok()) {
     return ErrorOf(kFailedPrecondition, status.error().message);
   }
   if (!spec.duration && spec.profile_row < 0 && !profile::StatesStages(spec)) {
@@ -343,7 +342,7 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(state_.numbers.Of(id));
       *reply.mutable_submit()->mutable_status() = statuses_.BriefStatusOf(id);
-      for (std::string& sentence : IgnoredOf(*state_.jobs[id].request, state_, profiles_)) {
+      for (std::string& sentence : IgnoredOf(*state_.jobs[id].request, state_)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
       }
       break;
@@ -396,7 +395,7 @@ void LiveCalls::TakeResize(std::uint64_t call, const v1::ClientRequest& from) {
     return;
   }
   v1::JobRequest wanted = *state_.jobs[*job].request;
-  if (state_.options.policy_traits.may.name_gpus && wanted.devices_size() > 0) {
+  if (state_.configuration->traits.may.name_gpus && wanted.devices_size() > 0) {
     return Refuse(call, kFailedPrecondition,
                   "job " + state_.jobs.TextOf(*job) +
                       " names its GPUs; expected one that does not, or the job submitted anew with "
@@ -483,7 +482,9 @@ void LiveCalls::AddDrains(const v1::ClientRequest& from, std::vector<NodeId> nod
               request.drain() ? model::EventKind::kNodeDrained : model::EventKind::kNodeUndrained,
           .at = state_.now,
           .node = id});
-    if (!request.drain() && node.connection && !node.available) {
+    const bool has_gpus =
+        node.hello.gpus() == state_.cluster.nodes[Index(id)].gpus;  // as configured by now
+    if (!request.drain() && node.connection && !node.available && has_gpus) {
       add_({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = id});
     }
   }

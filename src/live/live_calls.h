@@ -38,9 +38,8 @@ class LiveCalls {
  public:
   using Answers = std::vector<std::function<void()>>;
 
-  // All must outlive it; `profiles` may be null.
-  LiveCalls(LiveState& state, const LiveStatuses& statuses,
-            const profile::ThroughputTable* profiles, Orders& orders, LiveOutput& output);
+  // All must outlive it.
+  LiveCalls(LiveState& state, const LiveStatuses& statuses, Orders& orders, LiveOutput& output);
   // Where facts go, before the first call.
   void SetFacts(AddFact add) { add_ = std::move(add); }
 
@@ -129,7 +128,6 @@ class LiveCalls {
 
   LiveState& state_;
   const LiveStatuses& statuses_;
-  const profile::ThroughputTable* const profiles_;
   Orders& orders_;
   LiveOutput& output_;
   AddFact add_;

@@ -39,13 +39,7 @@ struct LiveOptions {
   std::size_t max_live_jobs = 100'000;
   double unix_zero = 0;     // seconds since 1970 at the engine's zero
   double time_scale = 1;    // engine seconds per real second
-  std::string policy;       // as the operator named it
   std::uint64_t epoch = 0;  // of this controller
-  PolicyTraits policy_traits{};
-  bool promises = false;  // it takes only jobs that can be ended by their deadlines
-  // Binds a job to what is known of its model besides throughput profiles, or says why it cannot
-  // be taken. May be empty.
-  std::function<Status(JobSpec&)> bind{};
   // Calls without a caller are refused; off: those that ask nobody who they are may do everything.
   bool asks_who = false;
   bool shows_all_jobs = false;  // users see one another's jobs

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/configuration.h"
 #include "live/access/changes.h"
 #include "live/access/history.h"
 #include "live/attempts.h"
@@ -25,10 +26,11 @@
 namespace trainyard::live {
 
 struct LiveState {
-  // `nodes` and `known_by`, the engine's, must outlive it.
-  LiveState(LiveOptions with, const Cluster& nodes, const model::JobNumbers& known_by)
+  // `by` is the engine's, as is `known_by`, which must outlive it.
+  LiveState(LiveOptions with, engine::SharedConfiguration by, const model::JobNumbers& known_by)
       : options(std::move(with)),
-        cluster(nodes),
+        configuration(std::move(by)),
+        cluster(configuration->cluster),
         numbers(known_by),
         jobs(numbers),
         attempts(numbers),
@@ -40,7 +42,8 @@ struct LiveState {
   LiveState& operator=(const LiveState&) = delete;
 
   const LiveOptions options;
-  const Cluster& cluster;
+  engine::SharedConfiguration configuration;  // as the engine has it after the next step
+  Cluster cluster;  // that of the configuration, in one place for those that refer to it
   const model::JobNumbers& numbers;
   TimePoint now{};
   LiveJobs jobs;
@@ -54,6 +57,20 @@ struct LiveState {
   // Of snapshots before format 8: stage times of models, which are measured anew.
   std::map<std::pair<std::string, int>, std::vector<double>> former_stages;
 
+  // Another configuration takes the place of the present one. The parts that keep something of each
+  // node have room for those that are new.
+  void Configure(engine::SharedConfiguration next) {
+    for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+      if (!engine::HasSameGpus(cluster.nodes[i], next->cluster.nodes[i])) {
+        leases.Withdraw(NodeAt(i));
+      }
+    }
+    configuration = std::move(next);
+    cluster = configuration->cluster;
+    leases.ListNodes();
+    gates.ListNodes();
+    failures.ListNodes();
+  }
   // What the job has from its notice to its end, in real time.
   [[nodiscard]] Duration GraceOf(const LiveJob& job) const {
     const Duration own = FromMilliseconds(job.request->launch().grace());

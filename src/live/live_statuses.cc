@@ -200,7 +200,7 @@ v1::JobStatus LiveStatuses::StatusOf(JobId id, Reasons& reasons) const {
   status.set_migrations(record.migrations);
   status.set_failures(job.failures);
   const model::JobPhase phase = record.phase.get();
-  status.set_promised(state_.options.promises && record.spec->deadline &&
+  status.set_promised(state_.configuration->promises && record.spec->deadline &&
                       (phase == model::JobPhase::kWaiting || phase == model::JobPhase::kRunning));
   return status;
 }
@@ -353,18 +353,20 @@ v1::ClientReply LiveStatuses::AnswerWithNodes(const v1::ClientRequest& from) con
   v1::ClientReply reply;
   v1::NodesReply& nodes = *reply.mutable_nodes();
   for (v1::NodeStatus& status : OfNodes(from)) {
-    *nodes.add_nodes() = std::move(status);
+    if (status.gpus() > 0 || status.leaving_size() > 0) {  // otherwise it has been removed
+      *nodes.add_nodes() = std::move(status);
+    }
   }
   nodes.set_now(state_.options.UnixSeconds(state_.now));
-  nodes.set_policy(state_.options.policy);
+  nodes.set_policy(state_.configuration->policy);
   nodes.set_epoch(state_.options.epoch);
   nodes.set_time_scale(state_.options.time_scale);
   return reply;
 }
 
-v1::ClientReply LiveStatuses::AnswerWithProfiles(const profile::ThroughputTable* profiles) const {
+v1::ClientReply LiveStatuses::AnswerWithProfiles() const {
   v1::ClientReply reply;
-  *reply.mutable_profiles() = MeasuredProfiles(engine_, profiles);
+  *reply.mutable_profiles() = MeasuredProfiles(engine_, state_.configuration->profiles);
   return reply;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/earlier.h"
+#include "base/try.h"
 #include "live/job_request.h"
 #include "profile/execution_model.h"
 #include "supervisor/data/data_store.h"
@@ -38,15 +39,15 @@ Status CheckRules(const model::Rules& rules) {
   return {};
 }
 
-LiveWorld::LiveWorld(LiveOptions options, const Cluster& cluster, const engine::Engine& engine,
-                     const profile::ThroughputTable* profiles, LiveOutput& output)
+LiveWorld::LiveWorld(LiveOptions options, const engine::Engine& engine, LiveOutput& output)
     : output_(output),
-      state_(std::move(options), cluster, engine.numbers()),
+      engine_(engine),
+      state_(std::move(options), engine.shared_configuration(), engine.numbers()),
       statuses_(state_, engine),
       notices_(state_, statuses_),
       change_log_(state_),
       orders_(state_, output_),
-      calls_(state_, statuses_, profiles, orders_, output_),
+      calls_(state_, statuses_, orders_, output_),
       judge_(state_, engine, [this](model::Event event) { Add(std::move(event)); }),
       meter_(state_, engine),
       overruns_(state_, engine) {
@@ -75,6 +76,13 @@ void LiveWorld::OnAgentGone(std::uint64_t connection) {
 }
 
 void LiveWorld::OnNoMoreSubmits() { inbox_.push_back({.kind = Input::Kind::kNoMoreSubmits}); }
+
+Status LiveWorld::OnConfiguration(const std::string& note) {
+  ASSIGN_OR_RETURN(const engine::SharedConfiguration next,
+                   engine_.ReadConfiguration(note, *state_.configuration));
+  inbox_.push_back({.kind = Input::Kind::kConfiguration, .configuration = next->note});
+  return {};
+}
 
 bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   batch_ = {};
@@ -142,6 +150,10 @@ void LiveWorld::Take(Input& input) {
       return TakeAgentGone(input.number);
     case Input::Kind::kNoMoreSubmits:
       return Add({.kind = model::EventKind::kNoMoreSubmits, .at = state_.now});
+    case Input::Kind::kConfiguration:
+      return Add({.kind = model::EventKind::kConfigured,
+                  .at = state_.now,
+                  .note = std::move(input.configuration)});
   }
 }
 
@@ -209,6 +221,12 @@ void LiveWorld::Note(const model::Event& event) {
       return Fence(event.node);
     case model::EventKind::kNoted:
       return state_.jobs.Note(event);
+    case model::EventKind::kConfigured: {
+      Result<engine::SharedConfiguration> next =
+          engine_.ReadConfiguration(event.note, *state_.configuration);
+      CHECK(next.ok());  // it has been read before
+      return Adopt(std::move(next).value());
+    }
     default:
       return;
   }
@@ -504,6 +522,9 @@ Status LiveWorld::Restore(const model::Batch& batch) {
   restoring_ = true;
   state_.now = batch.now;
   for (const model::Event& event : batch.events) {
+    if (event.kind == model::EventKind::kConfigured) {
+      RETURN_IF_ERROR(engine_.ReadConfiguration(event.note, *state_.configuration));
+    }
     const bool submit =
         event.kind == model::EventKind::kSubmit || event.kind == model::EventKind::kSubmitArray;
     const auto is_missing = [this](NodeId node) { return Index(node) >= state_.leases.size(); };
@@ -558,7 +579,7 @@ void LiveWorld::StateStages(LiveJob& job) const {
   traits.stages = draft.value().traits.stages;
   const auto spec = std::make_shared<JobSpec>(*job.spec);
   spec->traits = std::make_shared<const JobTraits>(std::move(traits));
-  const bool bound = !state_.options.bind || state_.options.bind(*spec).ok();  // or a profile's
+  const bool bound = state_.configuration->Bind(*spec).ok();  // or a profile's
   if (bound && profile::StatesStages(*spec)) {
     job.spec = spec;
   }

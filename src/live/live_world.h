@@ -45,10 +45,9 @@ namespace trainyard::live {
 
 class LiveWorld final : public engine::World {
  public:
-  // All must outlive the world; `profiles` may be null. `cluster` is the engine's: nodes that may
-  // join. They are down until their agent says hello.
-  LiveWorld(LiveOptions options, const Cluster& cluster, const engine::Engine& engine,
-            const profile::ThroughputTable* profiles, LiveOutput& output);
+  // All must outlive the world. The nodes of the engine's configuration may join; they are down
+  // until their agent says hello.
+  LiveWorld(LiveOptions options, const engine::Engine& engine, LiveOutput& output);
   ~LiveWorld() override;
 
   // What comes in; nothing is done about it before Next.
@@ -57,6 +56,9 @@ class LiveWorld final : public engine::World {
   void OnAgent(std::uint64_t connection, v1::AgentMessage message);
   void OnAgentGone(std::uint64_t connection);
   void OnNoMoreSubmits();  // of a trace
+  // Another configuration, by its note, takes the place of the present one with the next step.
+  // Error: it may not; nothing changes.
+  [[nodiscard]] Status OnConfiguration(const std::string& note);
 
   // The time of the next batch. REQUIRES: it does not go back.
   void SetNow(TimePoint now) { state_.now = now; }
@@ -108,6 +110,10 @@ class LiveWorld final : public engine::World {
   // An error names what the facts speak of and is not there.
   [[nodiscard]] Status Restore(const model::Batch& batch);
   void Restore(std::span<const model::Action> actions);
+  // Before anything of a snapshot is read: the configuration that it was taken under.
+  void Adopt(engine::SharedConfiguration configuration) {
+    state_.Configure(std::move(configuration));
+  }
   // All steps have been told; time goes on from `now`.
   void Restored(TimePoint now);
 
@@ -119,10 +125,18 @@ class LiveWorld final : public engine::World {
 
  private:
   struct Input {
-    enum class Kind : std::uint8_t { kCall, kCallGone, kAgent, kAgentGone, kNoMoreSubmits } kind{};
+    enum class Kind : std::uint8_t {
+      kCall,
+      kCallGone,
+      kAgent,
+      kAgentGone,
+      kNoMoreSubmits,
+      kConfiguration,
+    } kind{};
     std::uint64_t number = 0;
-    v1::ClientRequest request;
-    v1::AgentMessage message;
+    v1::ClientRequest request{};
+    v1::AgentMessage message{};
+    std::string configuration{};
   };
   // Decided, but not to be done yet.
   struct Withheld {
@@ -131,6 +145,9 @@ class LiveWorld final : public engine::World {
     LiveCalls::Answers answers;
     std::map<std::uint64_t, NodeId> welcomed;  // connections whose Hello is still to be taken
   };
+
+  [[nodiscard]] Result<engine::SharedConfiguration> ReadConfiguration(
+      const std::string& note) const;
 
   // What comes in.
   void Take(Input& input);
@@ -170,6 +187,7 @@ class LiveWorld final : public engine::World {
   void Tune();
 
   LiveOutput& output_;
+  const engine::Engine& engine_;
   LiveState state_;
   LiveStatuses statuses_;
   Notices notices_;

@@ -132,21 +132,21 @@ class LiveWorldTest : public OpenedController {
     cluster.nodes = {{.name = "a", .gpus = 2}, {.name = "b", .gpus = 2}};
     model::Rules rules;
     rules.debt.charge = model::Debt::Charge::kNone;
-    return {.engine = {.rules = rules,
-                       .cluster = cluster,
-                       .bundle = bundle_,
-                       .rates = rates_.get(),
+    return {.engine = {.configuration = engine::Share({.rules = rules,
+                                                       .cluster = cluster,
+                                                       .bundle = bundle_,
+                                                       .rates = rates_.get(),
+                                                       .profiles = profiles_,
+                                                       .policy = "fifo",
+                                                       .traits = policy_traits_,
+                                                       .promises = promises_}),
                        .measured = profile::MeasuredBook()},
             .live = {.heartbeat = seconds(5),
                      .lease = seconds(60),
                      .grace = seconds(10),
                      .margin = seconds(5),
                      .max_live_jobs = most_jobs_,
-                     .policy = "fifo",
-                     .epoch = 7,
-                     .policy_traits = policy_traits_,
-                     .promises = promises_},
-            .profiles = profiles_,
+                     .epoch = 7},
             .snapshots = snapshots_};
   }
   void Hello(std::uint64_t connection, const std::string& node,
@@ -914,7 +914,9 @@ class ThreeNodesTest : public NodeFaultTest {
   }
   [[nodiscard]] ControllerSetup SetUpOf() override {
     ControllerSetup setup = NodeFaultTest::SetUpOf();
-    setup.engine.cluster.nodes.push_back({.name = "c", .gpus = 2});
+    engine::Configuration configuration = *setup.engine.configuration;
+    configuration.cluster.nodes.push_back({.name = "c", .gpus = 2});
+    setup.engine.configuration = engine::Share(std::move(configuration));
     return setup;
   }
 };

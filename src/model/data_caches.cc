@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 
@@ -46,6 +47,18 @@ void DataCaches::FindSlowest() {
       slowest_kbps_ = kbps;
     }
   }
+}
+
+void DataCaches::TakeOver(DataCaches former) {
+  const std::size_t nodes = caches_.size();
+  CHECK(former.caches_.size() <= nodes);
+  told_ = std::move(former.told_);
+  caches_ = std::move(former.caches_);
+  caches_.resize(nodes);
+  holders_ = std::move(former.holders_);
+  now_ = former.now_;
+  uses_ = former.uses_;
+  FindSlowest();
 }
 
 Duration DataCaches::FetchTime(const DataSet& data, NodeId node) const {

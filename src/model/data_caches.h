@@ -42,6 +42,10 @@ class DataCaches final : public DataLocality {
   // others only if a running job uses them or they are still being fetched. O(sets kept there).
   void Correct(NodeId node, const NodeData& told);
 
+  // What `former`, of another cluster, knew of its nodes, which have the same ids here; of those
+  // behind them nothing is known.
+  void TakeOver(DataCaches former);
+
   // The longest that a start of such a job can wait, on any node and at any time.
   [[nodiscard]] Duration LongestWait(const DataSet& data) const;
 

@@ -39,8 +39,9 @@ enum class EventKind : std::uint8_t {
   kSubmitArray,    // a job for each task of an array: `job` is the first, the others follow it
   kUpdated,        // another specification, on as many GPUs
   kOverrun,        // a running job has run longer than what is known of its work takes
+  kConfigured,     // another configuration takes the place of the present one
 };
-inline constexpr EventKind kLastEventKind = EventKind::kOverrun;
+inline constexpr EventKind kLastEventKind = EventKind::kConfigured;
 
 // Whether the fact may be one about several jobs, Event::others.
 [[nodiscard]] constexpr bool MayBeOfSeveral(EventKind kind) {
@@ -68,28 +69,30 @@ inline constexpr EventKind kLastEventKind = EventKind::kOverrun;
     case EventKind::kMeasured:
     case EventKind::kOverrun:
       return 5;
+    case EventKind::kConfigured:  // before facts about nodes that it adds
+      return 6;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
     case EventKind::kNodeUp:
     case EventKind::kDataKept:
-      return 6;
-    case EventKind::kBarred:
       return 7;
-    case EventKind::kCancel:
+    case EventKind::kBarred:
       return 8;
+    case EventKind::kCancel:
+      return 9;
     case EventKind::kResize:
     case EventKind::kUpdated:
-      return 9;
+      return 10;
     case EventKind::kSubmit:
     case EventKind::kSubmitArray:
-      return 10;
+      return 11;
     case EventKind::kHeld:  // of what is submitted held, too
     case EventKind::kRequeued:
-      return 11;
-    case EventKind::kNoMoreSubmits:
       return 12;
+    case EventKind::kNoMoreSubmits:
+      return 13;
   }
-  return 13;
+  return 14;
 }
 
 // The copies of data sets on a node, and how it gets others.
@@ -120,7 +123,9 @@ struct Event {
   std::vector<NodeId> barred{};  // kBarred: all nodes that the job avoids from now on, ascending
   // kBarred, kHeld, kRequeued: it gets no GPUs until another fact of the kind says otherwise.
   bool held = false;
-  std::string note{};  // kNoted: bytes of the live world's own; kMeasured: GPU type
+  // kNoted: bytes of the live world's own; kMeasured: GPU type; kConfigured: the configuration, as
+  // engine::ConfigurationSource reads it
+  std::string note{};
   std::shared_ptr<const NodeData> data{};  // kDataKept
 };
 

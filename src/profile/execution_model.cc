@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -125,7 +126,7 @@ class StageModel final : public ExecutionModel {
       CHECK(co_runners.group.size() <= group.size());
       std::transform(co_runners.group.begin(), co_runners.group.end(), group.begin(),
                      [](const JobSpec* member) { return &TimesOf(*member); });
-      return times_.Of({group.data(), co_runners.group.size()});
+      return TimesOfGroup({group.data(), co_runners.group.size()});
     }
     double seconds = Alone(job);
     for (const JobSpec* const other : co_runners.collocated) {
@@ -135,7 +136,11 @@ class StageModel final : public ExecutionModel {
   }
   [[nodiscard]] double Alone(const JobSpec& job) const {
     const StageTimes* const alone = &TimesOf(job);
-    return times_.Of({&alone, 1});
+    return TimesOfGroup({&alone, 1});
+  }
+  [[nodiscard]] double TimesOfGroup(std::span<const StageTimes* const> group) const {
+    const std::lock_guard lock(mutex_);
+    return times_.Of(group);
   }
   [[nodiscard]] double Beside(const JobSpec& job, const JobSpec& other) const {
     if (job.priority < other.priority) {
@@ -152,7 +157,8 @@ class StageModel final : public ExecutionModel {
                : std::max(in_gaps, LeastSecondsBeside(TimesOf(job), TimesOf(other), Alone(other)));
   }
 
-  mutable GroupTimes times_;  // keeps what has been computed; a model belongs to one run
+  mutable std::mutex mutex_;  // forks of an engine, on other threads, have the same model
+  mutable GroupTimes times_;  // keeps what has been computed
   const bool published_gaps_;
 };
 

@@ -242,21 +242,25 @@ PolicyTraits Assembly::traits() const {
   return all;
 }
 
-engine::EngineSetup Assembly::Setup(Cluster cluster) const {
-  engine::EngineSetup setup{.rules = preset.rules,
-                            .cluster = std::move(cluster),
-                            .bundle = bundle(),
-                            .rates = rates.get(),
-                            .overheads = preset.overheads,
-                            .corrector = corrector};
+std::shared_ptr<engine::Configuration> Assembly::Configure(Cluster cluster) const {
+  auto configuration = std::make_shared<engine::Configuration>(engine::Configuration{
+      .rules = preset.rules,
+      .cluster = std::move(cluster),
+      .bundle = bundle(),
+      .rates = rates.get(),
+      .overheads = preset.overheads,
+      .corrector = corrector,
+      .policy = preset.policy.name,
+      .traits = traits(),
+      .promises = catalog::IsLeftToPolicy(ComponentKind::kAdmission, preset.admission.name)});
   if (policy.selector) {
-    setup.selector = policy.selector.get();
-    setup.forks = forks.get();
+    configuration->selector = policy.selector.get();
+    configuration->forks = forks.get();
     for (const Assembly& candidate : candidates) {
-      setup.candidates.push_back(candidate.bundle());
+      configuration->candidates.push_back(candidate.bundle());
     }
   }
-  return setup;
+  return configuration;
 }
 
 Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& cluster,

@@ -35,8 +35,9 @@ struct Assembly {
   [[nodiscard]] bool divides_cores() const {
     return traits().needs.named_devices || tuning.tuning != nullptr;
   }
-  // Everything but the observer. The assembly must outlive the engine. REQUIRES: rates are set.
-  [[nodiscard]] engine::EngineSetup Setup(Cluster cluster) const;
+  // With these components, which the caller keeps or gives to the result (owner). REQUIRES: rates
+  // are set.
+  [[nodiscard]] std::shared_ptr<engine::Configuration> Configure(Cluster cluster) const;
 };
 
 // Errors: names that cannot be resolved; components that do not go together, or not with the

@@ -288,4 +288,20 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
   return {};
 }
 
+std::shared_ptr<engine::Configuration> LiveConfiguration(const KnownModels& models,
+                                                         const Assembly& parts,
+                                                         const Cluster& cluster) {
+  std::shared_ptr<engine::Configuration> configuration = parts.Configure(cluster);
+  TakeLiveJobs(models, parts, *configuration);
+  return configuration;
+}
+
+void TakeLiveJobs(const KnownModels& models, const Assembly& parts,
+                  engine::Configuration& configuration) {
+  configuration.profiles = models.throughput ? &*models.throughput : nullptr;
+  configuration.bind = [&models, &parts,
+                        cluster = std::make_shared<const Cluster>(configuration.cluster)](
+                           JobSpec& job) { return BindLiveJob(models, parts, *cluster, job); };
+}
+
 }  // namespace trainyard::scenario

@@ -57,4 +57,14 @@ void BindSensitivity(const profile::SensitivityTable& table, const Cluster& clus
 [[nodiscard]] Status MakeLiveRates(const KnownModels& models, const Cluster& cluster,
                                    Assembly& parts);
 
+// Jobs are bound to these models. Models and parts must outlive the configuration.
+void TakeLiveJobs(const KnownModels& models, const Assembly& parts,
+                  engine::Configuration& configuration);
+
+// The configuration of a live cluster, which binds jobs to these models. REQUIRES: MakeLiveRates
+// has made the rates of the parts. Models and parts must outlive it, or become its owner.
+[[nodiscard]] std::shared_ptr<engine::Configuration> LiveConfiguration(const KnownModels& models,
+                                                                       const Assembly& parts,
+                                                                       const Cluster& cluster);
+
 }  // namespace trainyard::scenario

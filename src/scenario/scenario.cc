@@ -428,11 +428,9 @@ Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
 
 engine::EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const RunRequest& request,
                             engine::DecisionObserver* observer) {
-  engine::EngineSetup setup = parts.Setup(inputs.cluster);
-  setup.bundle.plain_walk = request.plain_walk;
-  setup.observer = observer;
-  setup.measured = inputs.measured;
-  return setup;
+  const std::shared_ptr<engine::Configuration> configuration = parts.Configure(inputs.cluster);
+  configuration->bundle.plain_walk = request.plain_walk;
+  return {.configuration = configuration, .measured = inputs.measured, .observer = observer};
 }
 
 void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& parts,

@@ -33,14 +33,14 @@ class ForecastTest : public testing::Test {
     model::Rules rules;
     rules.debt.charge = model::Debt::Charge::kNone;
     jobs_ = std::make_shared<const std::vector<JobSpec>>(std::move(jobs));
-    engine_ =
-        std::make_unique<engine::Engine>(engine::EngineSetup{.rules = rules,
-                                                             .cluster = cluster_,
-                                                             .bundle = bundle,
-                                                             .selector = selector,
-                                                             .candidates = std::move(candidates),
-                                                             .forks = &forks_,
-                                                             .rates = rates_.get()});
+    engine_ = std::make_unique<engine::Engine>(
+        engine::EngineSetup{.configuration = engine::Share({.rules = rules,
+                                                            .cluster = cluster_,
+                                                            .bundle = bundle,
+                                                            .selector = selector,
+                                                            .candidates = std::move(candidates),
+                                                            .forks = &forks_,
+                                                            .rates = rates_.get()})});
     world_ = std::make_unique<SimulatedWorld>(jobs_, cluster_, *engine_,
                                               StopRule{.until = AtSeconds(until)});
     Finish(*engine_, *world_);

@@ -247,12 +247,12 @@ TEST(EngineTest, AProposalThatNamesAJobTwiceIsRefused) {
 // What an engine needs that is told its facts one by one; must outlive it.
 struct Fifo {
   [[nodiscard]] engine::EngineSetup On(Cluster cluster) const {
-    return {.rules = FreeRules(),
-            .cluster = std::move(cluster),
-            .bundle = {.ordering = policy.ordering.get(),
-                       .placement = placement.placement.get(),
-                       .admission = admission.get()},
-            .rates = rates.get()};
+    return {.configuration = engine::Share({.rules = FreeRules(),
+                                            .cluster = std::move(cluster),
+                                            .bundle = {.ordering = policy.ordering.get(),
+                                                       .placement = placement.placement.get(),
+                                                       .admission = admission.get()},
+                                            .rates = rates.get()})};
   }
   Components policy = PolicyNamed("fifo");
   Components placement = PlacementNamed("consolidated");
@@ -356,12 +356,13 @@ class ReportedMetricsTest : public testing::Test {
   Components placement_ = PlacementNamed("consolidated");
   std::unique_ptr<Admission> admission_ = AdmitAll();
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeDurationModel();
-  engine::Engine engine_{{.rules = FreeRules(),
-                          .cluster = MakeCluster(1, 4),
-                          .bundle = {.policy = &policy_,
-                                     .placement = placement_.placement.get(),
-                                     .admission = admission_.get()},
-                          .rates = rates_.get()}};
+  engine::Engine engine_{
+      {.configuration = engine::Share({.rules = FreeRules(),
+                                       .cluster = MakeCluster(1, 4),
+                                       .bundle = {.policy = &policy_,
+                                                  .placement = placement_.placement.get(),
+                                                  .admission = admission_.get()},
+                                       .rates = rates_.get()})}};
 };
 
 TEST_F(ReportedMetricsTest, PoliciesSeeTheLatestValueOfEachName) {

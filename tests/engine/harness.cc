@@ -130,7 +130,7 @@ TestParts::TestParts(const TestRun& run)
 
 engine::EngineSetup TestParts::Setup(engine::DecisionObserver* observer) const {
   const bool own = run_.own_placement != nullptr || run_.own_packer != nullptr;
-  return {
+  engine::Configuration configuration{
       .rules = run_.rules,
       .cluster = run_.cluster,
       .bundle = {.ordering = policy_.ordering.get(),
@@ -142,7 +142,9 @@ engine::EngineSetup TestParts::Setup(engine::DecisionObserver* observer) const {
                  .walk = run_.walk,
                  .plain_walk = run_.plain_walk},
       .rates = run_.rates != nullptr ? run_.rates : durations_.get(),
-      .overheads = run_.overheads,
+      .overheads = run_.overheads};
+  return {
+      .configuration = engine::Share(std::move(configuration)),
       .measured = run_.measure_seed != 0 ? std::optional(profile::MeasuredBook()) : std::nullopt,
       .observer = observer};
 }

@@ -76,15 +76,16 @@ TEST_P(EveryPolicy, ActionsAddUpToThePlan) {
   const Components placement = PlacementNamed(run.placement);
   const std::unique_ptr<Admission> admission = AdmitAll();
   const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
-  engine::Engine engine({.rules = run.rules,
-                         .cluster = run.cluster,
-                         .bundle = {.ordering = policy.ordering.get(),
-                                    .policy = policy.policy.get(),
-                                    .placement = placement.placement.get(),
-                                    .packer = placement.packer.get(),
-                                    .admission = admission.get()},
-                         .rates = rates.get(),
-                         .overheads = run.overheads});
+  engine::Engine engine(
+      {.configuration = engine::Share({.rules = run.rules,
+                                       .cluster = run.cluster,
+                                       .bundle = {.ordering = policy.ordering.get(),
+                                                  .policy = policy.policy.get(),
+                                                  .placement = placement.placement.get(),
+                                                  .packer = placement.packer.get(),
+                                                  .admission = admission.get()},
+                                       .rates = rates.get(),
+                                       .overheads = run.overheads})});
   world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
                               engine);
   std::vector<Grant> held(run.jobs.size());

@@ -3,6 +3,7 @@
 // was never interrupted: every later decision is the same, and so is every byte of its state.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -232,6 +233,164 @@ TEST_P(SavedState, WhatIsMeasuredChangesDecisions) {
   ASSERT_TRUE(measured.status.ok()) << measured.status.error().message;
   run.measure_seed = 0;
   EXPECT_NE(RunTest(run).digest, measured.digest);
+}
+
+// ------------------------------------------------------------------------- another configuration
+
+std::vector<Case> Cases();
+
+// Adds a node, takes one away, or gives it other GPUs, CPUs or another type.
+void ChangeANode(Cluster& cluster, bool several_types, std::mt19937& random) {
+  NodeSpec& node = cluster.nodes[random() % cluster.nodes.size()];
+  switch (random() % 4) {
+    case 0: {
+      NodeSpec added = cluster.nodes.front();
+      added.name = "n" + std::to_string(cluster.nodes.size());
+      added.gpus = 4;
+      return cluster.nodes.push_back(std::move(added));
+    }
+    case 1:
+      node.gpus = static_cast<int>(random() % 5);
+      return;
+    case 2:
+      node.gpus = 8;
+      node.capacity = {.milli_cpus = 64'000, .memory_mib = 512'000};
+      return;
+    default:
+      node.capacity = {.milli_cpus = 16'000, .memory_mib = 200'000};
+      node.gpu_type = several_types && random() % 2 == 0 ? "A100" : node.gpu_type;
+      return;
+  }
+}
+
+// The run with another policy, placement, rules or nodes from some instant on.
+TestRun Changed(TestRun run, const Case& one, std::mt19937& random) {
+  switch (random() % 4) {
+    case 0: {
+      std::vector<Case> others = Cases();
+      std::erase_if(others, [&](const Case& other) { return other.elastic != one.elastic; });
+      const Case& other = others[random() % others.size()];
+      run.policy = other.policy;
+      run.placement = other.placement;
+      run.admission = other.admission;
+      run.grouping = other.grouping;
+      run.walk = other.walk;
+      return run;
+    }
+    case 1:
+      run.rules.preemption.min_runtime = FromSeconds(static_cast<double>(random() % 100));
+      run.rules.clock = random() % 2 == 0
+                            ? model::DecisionClock{}
+                            : model::DecisionClock{.mode = model::DecisionClock::Mode::kRounds,
+                                                   .length = FromSeconds(40)};
+      return run;
+    case 2:
+      run.overheads = profile::OverheadModel(profile::OverheadTable{
+          .fallback = {.start = FromSeconds(1),
+                       .restart = FromSeconds(static_cast<double>(random() % 20))},
+          .models = {}});
+      return run;
+    default:
+      ChangeANode(run.cluster, one.several_types, random);
+      return run;
+  }
+}
+
+// An engine, and others that have been made since from its records.
+class Followed {
+ public:
+  explicit Followed(engine::Engine& first) : first_(first) {}
+
+  void Step(const model::Batch& batch) {
+    const Result<std::span<const model::Action>> actions = first_.Step(batch);
+    ASSERT_TRUE(actions.ok()) << actions.error().message;
+    const std::string expected = engine::EncodeActions(actions.value());
+    for (const std::unique_ptr<engine::Engine>& other : others_) {
+      const Result<std::span<const model::Action>> same = other->Step(batch);
+      ASSERT_TRUE(same.ok()) << same.error().message;
+      ASSERT_EQ(engine::EncodeActions(same.value()) == expected, true) << "other actions";
+      ASSERT_EQ(other->next_wakeup(), first_.next_wakeup());
+    }
+  }
+
+  void Reconfigure(const engine::SharedConfiguration& next) {
+    std::vector<double> left;
+    for (std::size_t i = 0; i < first_.records().size(); ++i) {
+      left.push_back(first_.ProgressOf(JobAt(i), first_.now()).work_left);
+    }
+    const std::size_t known = first_.cluster().nodes.size();
+    const engine::SharedConfiguration former = first_.shared_configuration();
+    const std::size_t holders = HoldersOfWhole();
+    first_.Reconfigure(next);
+    if (former->bundle.names_gpus() == next->bundle.names_gpus() &&
+        std::equal(former->cluster.nodes.begin(), former->cluster.nodes.end(),
+                   next->cluster.nodes.begin(), [](const NodeSpec& was, const NodeSpec& is) {
+                     return engine::HasSameGpus(was, is) && was.capacity == is.capacity;
+                   })) {
+      ASSERT_EQ(HoldersOfWhole(), holders) << "the change itself takes GPUs";
+    }
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      ASSERT_DOUBLE_EQ(first_.ProgressOf(JobAt(i), first_.now()).work_left, left[i]);
+    }
+    others_.clear();  // they are of the former configuration
+    const profile::MeasuredModel* const measured = first_.measured();
+    others_.push_back(std::make_unique<engine::Engine>(engine::EngineSetup{
+        .configuration = next,
+        .measured = measured == nullptr ? std::nullopt : std::optional(measured->book())}));
+    Resume(*others_.back(), StateOf(first_));
+    others_.push_back(first_.Fork());
+    model::Batch batch{.now = first_.now()};
+    for (std::size_t i = known; i < next->cluster.nodes.size(); ++i) {
+      batch.events.push_back(
+          {.kind = model::EventKind::kNodeUp, .at = batch.now, .node = NodeAt(i)});
+    }
+    if (!batch.events.empty()) {
+      Step(batch);
+    }
+  }
+
+ private:
+  // Jobs whose GPUs are theirs alone.
+  [[nodiscard]] std::size_t HoldersOfWhole() const {
+    return static_cast<std::size_t>(std::count_if(
+        first_.records().begin(), first_.records().end(), [](const model::JobRecord& job) {
+          return job.grant.gpus > 0 && job.grant.group.empty() &&
+                 job.grant.sharing == Sharing::kExclusive;
+        }));
+  }
+
+  engine::Engine& first_;
+  std::vector<std::unique_ptr<engine::Engine>> others_;
+};
+
+TEST_P(SavedState, AnotherConfigurationIsTakenAsByAnEngineMadeWithIt) {
+  std::size_t taken = 0;
+  for (unsigned seed = 1; seed <= Rounds(2U); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    TestRun run = Run(seed);
+    run.cluster.changes.clear();
+    std::vector<std::unique_ptr<TestParts>> parts;
+    parts.push_back(std::make_unique<TestParts>(run));
+    engine::Engine engine(parts.back()->Setup());
+    Followed followed(engine);
+    world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                                engine, {.until = AtSeconds(2500)});
+    std::mt19937 random(seed);
+    for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+         batch = world.Next(engine.next_wakeup())) {
+      followed.Step(batch);
+      if (random() % 25 == 0) {
+        run = Changed(run, GetParam(), random);
+        SCOPED_TRACE("at " + std::to_string(Seconds(batch.now)) + " s " + run.policy + " on " +
+                     run.placement + " " + run.grouping);
+        parts.push_back(std::make_unique<TestParts>(run));
+        followed.Reconfigure(parts.back()->Setup().configuration);
+        ++taken;
+      }
+      ASSERT_FALSE(HasFatalFailure());
+    }
+  }
+  EXPECT_GE(taken, Rounds(3U));
 }
 
 std::vector<Case> Cases() {

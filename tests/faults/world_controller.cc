@@ -111,18 +111,19 @@ void World::StartController() {
                          .lease = kLease,
                          .grace = seconds(20),
                          .margin = seconds(5),
-                         .policy = policy_name_,
                          .epoch = disk_.epoch()};
   if (options_.bug == PlantedBug::kDeadAtOnce) {
     live.lease = seconds(10);
     live.grace = live.margin = seconds(0);
   }
-  live::ControllerSetup setup{
-      .engine = parts_.Setup(cluster_), .live = live, .snapshots = snapshots_};
-  setup.engine.rules = {};
-  setup.engine.overheads = {};
-  setup.engine.measured = MeasuredBefore();
-  setup.engine.observer = &accounts_;
+  const std::shared_ptr<engine::Configuration> configuration = parts_.Configure(cluster_);
+  configuration->rules = {};
+  configuration->overheads = {};
+  live::ControllerSetup setup{.engine = {.configuration = configuration,
+                                         .measured = MeasuredBefore(),
+                                         .observer = &accounts_},
+                              .live = live,
+                              .snapshots = snapshots_};
   Result<std::unique_ptr<live::Controller>> opened =
       live::Controller::Open(setup, disk_, *this, ControllerTime());
   if (!opened.ok()) {

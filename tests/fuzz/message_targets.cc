@@ -49,12 +49,12 @@ struct Setting {
     parts.rates = profile::MakeMixedModel(nullptr);
   }
   [[nodiscard]] live::ControllerSetup Setup() const {
-    live::ControllerSetup setup{.engine = parts.Setup(cluster),
-                                .live = {.policy = "srtf", .epoch = 1},
-                                .snapshots = {.entries = 0}};
-    setup.engine.rules = {};
-    setup.engine.overheads = {};
-    return setup;
+    const std::shared_ptr<engine::Configuration> configuration = parts.Configure(cluster);
+    configuration->rules = {};
+    configuration->overheads = {};
+    return {.engine = {.configuration = configuration},
+            .live = {.epoch = 1},
+            .snapshots = {.entries = 0}};
   }
 };
 

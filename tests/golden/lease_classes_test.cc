@@ -79,11 +79,12 @@ TEST_P(LeaseClasses, MeanWhatTheySay) {
   scheduler::Bundle bundle = parts.value().bundle();
   bundle.policy = &spy;
   const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
-  engine::Engine engine({.rules = parts.value().preset.rules,
-                         .cluster = inputs.value().cluster,
-                         .bundle = bundle,
-                         .rates = rates.get(),
-                         .overheads = parts.value().preset.overheads});
+  engine::Engine engine(
+      {.configuration = engine::Share({.rules = parts.value().preset.rules,
+                                       .cluster = inputs.value().cluster,
+                                       .bundle = bundle,
+                                       .rates = rates.get(),
+                                       .overheads = parts.value().preset.overheads})});
   world::SimulatedWorld world(inputs.value().jobs, inputs.value().cluster, engine);
   engine::Journal journal([](std::string_view) -> Status { return {}; });
   const Status status = trainyard::engine::Run(engine, world, journal);

@@ -826,24 +826,43 @@ TEST(LiveTest, TakenPortIsRefused) {
   EXPECT_EQ(up.err, answer.err);
 }
 
-TEST(LiveTest, StateFolderOfAnotherPolicyOrClusterIsRefused) {
-  LiveCluster cluster;
+// Another policy and a node more: what runs goes on, and what waits gets the new node.
+TEST(LiveTest, AStartWithOtherOptionsAppliesThem) {
+  LiveCluster cluster({.nodes = 3});
+  cluster.options().nodes = 2;
+  cluster.Start();
+  const int first = cluster.SubmitWorker({"--gpus", "2"}, "sleep 600");
+  const int second = cluster.SubmitWorker({"--gpus", "2"}, "sleep 600");
+  const int third = cluster.SubmitWorker({"--gpus", "2"}, "sleep 600");
+  ASSERT_TRUE(cluster.AwaitState(first, v1::RUNNING) && cluster.AwaitState(second, v1::RUNNING));
+  cluster.KillController();
+  cluster.options().nodes = 3;
+  cluster.options().policy = {"--policy", "las"};
+  cluster.StartController();
+  EXPECT_THAT(cluster.Log("controller"),
+              HasSubstr("configuration 1, by the options of this start: policy fifo, now las; node "
+                        "n2 added"));
+  cluster.StartAgent(2);
+  ASSERT_TRUE(cluster.AwaitState(third, v1::RUNNING));
+  EXPECT_EQ(cluster.LinesOf(first, "start").size(), 2U);  // a worker for each GPU, once
+  EXPECT_EQ(cluster.StatusOf(first).attempt(), 1U);
+  EXPECT_EQ(cluster.StatusOf(second).attempt(), 1U);
+  cluster.KillController();
+  cluster.StartController();  // with the same options: nothing changes
+  EXPECT_EQ(cluster.AskFor<v1::NodesReply>({"nodes"}).policy(), "las");
+  EXPECT_THAT(cluster.Log("controller"), Not(HasSubstr("configuration 2")));
+  EXPECT_EQ(cluster.Ask({"cancel", "1", "2", "3"}).status, 0);
+}
+
+TEST(LiveTest, AStateFolderOfAnotherTimeScaleIsRefused) {
+  LiveCluster cluster({.nodes = 1});
   cluster.Start();
   cluster.KillController();
   Words arguments = cluster.ControllerArguments();
-  *std::find(arguments.begin(), arguments.end(), "fifo") = "las";
-  const Answer policy = cluster.Run(arguments);
-  EXPECT_EQ(policy.status, 3);
-  EXPECT_EQ(policy.err,
-            cluster.Path("controller") +
-                ": belongs to a cluster with policy fifo, now las; expected the same as "
-                "before, or another state folder\n");
-  arguments = cluster.ControllerArguments();
-  *std::find(arguments.begin(), arguments.end(), "2x2") = "2x4";
-  const Answer nodes = cluster.Run(arguments);
-  EXPECT_EQ(nodes.status, 3);
-  EXPECT_THAT(nodes.err, HasSubstr("with nodes n0:2,n1:2, now n0:4,n1:4; expected"));
-  cluster.StartController();
+  arguments.insert(arguments.end(), {"--time-scale", "2"});
+  const Answer answer = cluster.Run(arguments);
+  EXPECT_EQ(answer.status, 3);
+  EXPECT_THAT(answer.err, HasSubstr("belongs to a cluster with time_scale 1.000000, now 2.000000"));
 }
 
 TEST(LiveTest, AgentsThatDoNotFitAreTold) {

@@ -38,17 +38,18 @@ class MeasuredController : public OpenedController {
                       .restart = std::chrono::seconds(1),
                       .resize = std::chrono::seconds(1),
                       .migrate = std::chrono::seconds(1)};
-    return {.engine = {.cluster = cluster,
-                       .bundle = {.policy = parts_.policy, .admission = &everyone_},
-                       .rates = parts_.rates,
-                       .overheads = profile::OverheadModel(costs),
-                       .measured = known_,
-                       .corrector = parts_.corrector},
-            .live = {.policy = std::string(parts_.policy->name()),
-                     .epoch = 1,
-                     .policy_traits = parts_.policy->traits(),
-                     .bind = parts_.bind},
-            .profiles = parts_.profiles,
+    return {.engine = {.configuration = engine::Share(
+                           {.cluster = cluster,
+                            .bundle = {.policy = parts_.policy, .admission = &everyone_},
+                            .rates = parts_.rates,
+                            .overheads = profile::OverheadModel(costs),
+                            .profiles = parts_.profiles,
+                            .bind = parts_.bind,
+                            .corrector = parts_.corrector,
+                            .policy = std::string(parts_.policy->name()),
+                            .traits = parts_.policy->traits()}),
+                       .measured = known_},
+            .live = {.epoch = 1},
             .snapshots = snapshots_};
   }
   void Hello(const std::vector<v1::AttemptReport>& attempts = {}) {

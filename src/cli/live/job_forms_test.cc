@@ -72,14 +72,15 @@ class OneController {
   // Anew, from the journal alone.
   void Open() {
     controller_.reset();
-    Result<std::unique_ptr<live::Controller>> opened = live::Controller::Open(
-        {.engine = parts_->Setup(FourNodes()),
-         .live = {.lease = std::chrono::hours(10'000),
-                  .policy = "any",
-                  .policy_traits = {.may = {.resize = profiles_ != nullptr}}},
-         .profiles = profiles_,
-         .snapshots = {.entries = 0}},
-        store_, replies_, now_);
+    const std::shared_ptr<engine::Configuration> configuration = parts_->Configure(FourNodes());
+    configuration->profiles = profiles_;
+    configuration->policy = "any";
+    configuration->traits = {.may = {.resize = profiles_ != nullptr}};
+    Result<std::unique_ptr<live::Controller>> opened =
+        live::Controller::Open({.engine = {.configuration = configuration},
+                                .live = {.lease = std::chrono::hours(10'000)},
+                                .snapshots = {.entries = 0}},
+                               store_, replies_, now_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     controller_ = std::move(opened).value();
   }

@@ -19,43 +19,40 @@ std::string TypesText(const v1::JobRequest& job) {
   return text;
 }
 
-std::string NotHeeded(const LiveOptions& options, const std::string& what,
+std::string NotHeeded(const engine::Configuration& with, const std::string& what,
                       const std::string& heeds) {
-  return what + " has no effect: policy '" + options.policy + "' does not heed " + heeds;
+  return what + " has no effect: policy '" + with.policy + "' does not heed " + heeds;
 }
 
 // Of the one that the job states; empty: the policy heeds it.
-std::string PriorityInVain(const LiveOptions& options, const v1::JobRequest& job) {
-  return options.policy_traits.needs.priorities
+std::string PriorityInVain(const engine::Configuration& with, const v1::JobRequest& job) {
+  return with.traits.needs.priorities
              ? ""
-             : NotHeeded(options, "priority " + std::to_string(job.launch().priority()),
-                         "priorities");
+             : NotHeeded(with, "priority " + std::to_string(job.launch().priority()), "priorities");
 }
 
-std::string QueueInVain(const LiveOptions& options, const v1::JobRequest& job) {
-  return options.policy_traits.needs.queues
-             ? ""
-             : NotHeeded(options, "queue '" + job.queue() + "'", "queues");
+std::string QueueInVain(const engine::Configuration& with, const v1::JobRequest& job) {
+  return with.traits.needs.queues ? "" : NotHeeded(with, "queue '" + job.queue() + "'", "queues");
 }
 
 }  // namespace
 
-std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& state,
-                                   const profile::ThroughputTable* profiles) {
+std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& state) {
   std::vector<std::string> ignored;
+  const profile::ThroughputTable* const profiles = state.configuration->profiles;
   if (job.launch().priority() != 0) {
-    ignored.push_back(PriorityInVain(state.options, job));
+    ignored.push_back(PriorityInVain(*state.configuration, job));
   }
   if (!job.queue().empty()) {
-    ignored.push_back(QueueInVain(state.options, job));
+    ignored.push_back(QueueInVain(*state.configuration, job));
   }
   std::erase(ignored, "");
   if (profiles != nullptr && !job.model().empty() && !profiles->HasModel(job.model())) {
     ignored.push_back("model '" + job.model() +
                       "' is not in the controller's profiles: its throughput is not known");
   }
-  if (job.devices_size() > 0 && !state.options.policy_traits.may.name_gpus) {
-    ignored.push_back(NotHeeded(state.options, "the choice of devices", "it"));
+  if (job.devices_size() > 0 && !state.configuration->traits.may.name_gpus) {
+    ignored.push_back(NotHeeded(*state.configuration, "the choice of devices", "it"));
   }
   if (job.gpu_types_size() > 0 && !state.leases.states_gpu_types()) {
     ignored.push_back("GPU types '" + TypesText(job) +
@@ -90,13 +87,14 @@ std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& s
   return ignored;
 }
 
-std::vector<std::string> IgnoredOf(const v1::UpdateRequest& update, const LiveOptions& options) {
+std::vector<std::string> IgnoredOf(const v1::UpdateRequest& update,
+                                   const engine::Configuration& with) {
   std::vector<std::string> ignored;
   if (Names(update, "priority")) {
-    ignored.push_back(PriorityInVain(options, update.values()));
+    ignored.push_back(PriorityInVain(with, update.values()));
   }
   if (Names(update, "queue")) {
-    ignored.push_back(QueueInVain(options, update.values()));
+    ignored.push_back(QueueInVain(with, update.values()));
   }
   std::erase(ignored, "");
   return ignored;

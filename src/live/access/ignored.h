@@ -11,11 +11,10 @@
 
 namespace trainyard::live {
 
-// Of a job that is submitted. `profiles`: the controller's; may be null.
-[[nodiscard]] std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& state,
-                                                 const profile::ThroughputTable* profiles);
+// Of a job that is submitted.
+[[nodiscard]] std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& state);
 // Of the new values of a job.
 [[nodiscard]] std::vector<std::string> IgnoredOf(const v1::UpdateRequest& update,
-                                                 const LiveOptions& options);
+                                                 const engine::Configuration& with);
 
 }  // namespace trainyard::live

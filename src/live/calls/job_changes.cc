@@ -352,7 +352,7 @@ void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
   jobs.insert(jobs.end(), as_wanted.begin(), as_wanted.end());
   answers_.push_back([this, call, jobs = std::move(jobs), left = std::move(left),
                       kind = from.kind_case(), of_selection = target.selection != nullptr,
-                      ignored = IgnoredOf(from.update(), state_.options)] {
+                      ignored = IgnoredOf(from.update(), *state_.configuration)] {
     v1::Changed changed;
     for (const JobId job : jobs) {
       *changed.add_jobs() = statuses_.ChangedStatusOf(job);

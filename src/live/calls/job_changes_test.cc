@@ -54,14 +54,15 @@ class JobChangesTest : public OpenedController {
         {.name = "n0", .gpus = 1}, {.name = "n1", .gpus = 1}, {.name = "n2", .gpus = 1}};
     model::Rules rules;
     rules.debt.charge = model::Debt::Charge::kNone;
-    return {.engine = {.rules = rules,
-                       .cluster = cluster,
-                       .bundle = {.ordering = &ordering_,
-                                  .placement = &placement_,
-                                  .admission = &everyone_},
-                       .rates = rates_.get(),
+    return {.engine = {.configuration = engine::Share({.rules = rules,
+                                                       .cluster = cluster,
+                                                       .bundle = {.ordering = &ordering_,
+                                                                  .placement = &placement_,
+                                                                  .admission = &everyone_},
+                                                       .rates = rates_.get(),
+                                                       .policy = "first-come"}),
                        .measured = profile::MeasuredBook()},
-            .live = {.max_live_jobs = most_jobs_, .policy = "first-come", .epoch = 7},
+            .live = {.max_live_jobs = most_jobs_, .epoch = 7},
             .snapshots = snapshots_};
   }
   void Join(const std::string& node) { Hear(++connection_, HelloOf(node, {}, 1)); }

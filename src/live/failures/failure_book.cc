@@ -130,6 +130,8 @@ std::optional<FailureNote> FailureNote::From(const model::Event& event) {
 FailureBook::FailureBook(const Cluster& cluster, FailureRules rules)
     : cluster_(cluster), rules_(rules), nodes_(cluster.nodes.size()) {}
 
+void FailureBook::ListNodes() { nodes_.resize(cluster_.nodes.size()); }
+
 // ------------------------------------------------------------------------------------------ facts
 
 void FailureBook::Take(const model::Event& event) {

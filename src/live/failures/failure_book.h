@@ -124,6 +124,8 @@ class FailureBook {
 
   // Must outlive the book.
   FailureBook(const Cluster& cluster, FailureRules rules);
+  // There may be more nodes than before.
+  void ListNodes();
 
   // Any fact, in the order of the journal.
   void Take(const model::Event& event);

@@ -234,7 +234,7 @@ std::vector<model::Event> FailureJudge::Conclusions() {
   // The fewest GPUs with which the job can run, if the policy may choose.
   const auto least_gpus = [this](JobId job) {
     const v1::JobRequest& request = *state_.jobs[job].request;
-    const bool elastic = state_.options.policy_traits.may.resize && request.has_iterations();
+    const bool elastic = state_.configuration->traits.may.resize && request.has_iterations();
     return elastic ? std::max(1, request.min_gpus()) : request.gpus();
   };
   const auto runs = [this](JobId job) {

@@ -296,7 +296,7 @@ std::string Reasons::HoldersText(const JobSpec& job) const {
 // The policy has no demand of its for the job, and says itself which jobs it serves when.
 std::string Reasons::WhyLeftOut(JobId id) {
   const JobSpec& spec = *RecordOf(id).spec;
-  const std::string policy = "policy '" + state_.options.policy + "'";
+  const std::string policy = "policy '" + state_.configuration->policy + "'";
   if (std::string why = WhyNotItsDevices(spec); !why.empty()) {
     return why;
   }
@@ -321,7 +321,7 @@ std::string Reasons::WhyLeftOut(JobId id) {
 // Under a policy that gives jobs the GPUs that they name.
 std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
   const Slices& devices = model::PartOf<JobTraits>(job).devices;
-  if (devices.empty() || !state_.options.policy_traits.needs.named_devices) {
+  if (devices.empty() || !state_.configuration->traits.needs.named_devices) {
     return {};
   }
   std::string text = "waits for the GPUs that it names:";

@@ -91,15 +91,15 @@ class ReasonsTest : public OpenedController {
     cluster.gpu_types = {{.name = "A100"}, {.name = "V100"}};
     model::Rules rules;
     rules.debt.charge = model::Debt::Charge::kNone;
-    return {.engine = {.rules = rules,
-                       .cluster = cluster,
-                       .bundle = {.ordering = &shortest_,
-                                  .placement = &one_node_,
-                                  .admission = &everyone_},
-                       .rates = rates_.get()},
+    return {.engine = {.configuration = engine::Share({.rules = rules,
+                                                       .cluster = cluster,
+                                                       .bundle = {.ordering = &shortest_,
+                                                                  .placement = &one_node_,
+                                                                  .admission = &everyone_},
+                                                       .rates = rates_.get(),
+                                                       .policy = "shortest"})},
             .live = {.lease = std::chrono::hours(100),
                      .grace = seconds(10),
-                     .policy = "shortest",
                      .epoch = 1,
                      .notice =
                          [this](const Notice& notice) {

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/configurations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/try.h"
+#include "live/live_world.h"
+#include "scenario/assembly.h"
+#include "scenario/known_models.h"
+#include "trace/clusters/cluster_file.h"
+
+namespace trainyard {
+
+void Serialize(StateStream& state, NodeSpec& node) {
+  state(node.name, node.gpus, node.gpu_type, node.capacity, node.switch_index, node.cache_mib,
+        node.remote_kbps);
+}
+void Serialize(StateStream& state, GpuType& type) { state(type.name, type.speed); }
+
+}  // namespace trainyard
+
+namespace trainyard::daemon {
+namespace {
+
+// What a configuration is made of, owned by it.
+struct Parts {
+  Cluster cluster;
+  scenario::KnownModels models;
+  scenario::Assembly assembly;
+};
+
+bool IsSame(const NodeSpec& one, const NodeSpec& other) {
+  return engine::HasSameGpus(one, other) && one.capacity == other.capacity &&
+         one.switch_index == other.switch_index && one.cache_mib == other.cache_mib &&
+         one.remote_kbps == other.remote_kbps;
+}
+
+// The nodes of `next` in the places that they have in `present`, and new ones behind these.
+void PutInPlace(const Cluster& present, Cluster& next) {
+  std::map<std::string, NodeSpec, std::less<>> named;
+  for (const NodeSpec& node : next.nodes) {
+    named.emplace(node.name, node);
+  }
+  std::vector<NodeSpec> nodes;
+  for (const NodeSpec& node : present.nodes) {
+    auto again = named.extract(node.name);
+    nodes.push_back(again.empty() ? node : std::move(again.mapped()));
+    nodes.back().gpus = again.empty() ? 0 : nodes.back().gpus;
+  }
+  for (NodeSpec& node : next.nodes) {
+    if (named.contains(node.name)) {
+      nodes.push_back(std::move(node));
+    }
+  }
+  next.nodes = std::move(nodes);
+}
+
+Result<std::shared_ptr<const Parts>> MakeParts(const GivenConfiguration& given,
+                                               const std::string& profiles) {
+  auto parts = std::make_shared<Parts>();
+  parts->cluster = given.cluster;
+  ASSIGN_OR_RETURN(parts->models, scenario::KnownModels::Read(profiles, parts->cluster));
+  const loader::LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
+  ASSIGN_OR_RETURN(parts->assembly,
+                   scenario::AssembleComponents(given.names, parts->cluster, profiles, loader));
+  RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
+  RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
+  return std::shared_ptr<const Parts>(std::move(parts));
+}
+
+void AddChange(std::string& changes, const std::string& change) {
+  changes += (changes.empty() ? "" : "; ") + change;
+}
+
+void CompareNames(std::string_view what, const std::string& former, const std::string& next,
+                  std::string& changes) {
+  const auto shown = [](const std::string& name) { return name.empty() ? "default" : name; };
+  if (former != next) {
+    AddChange(changes, fmt::format("{} {}, now {}", what, shown(former), shown(next)));
+  }
+}
+
+void CompareNodes(const Cluster& former, const Cluster& next, std::string& changes) {
+  std::map<std::string, NodeSpec, std::less<>> named;
+  for (const NodeSpec& node : former.nodes) {
+    if (node.gpus > 0) {
+      named.emplace(node.name, node);
+    }
+  }
+  for (const NodeSpec& node : next.nodes) {
+    const auto was = named.extract(node.name);
+    if (was.empty() && node.gpus > 0) {
+      AddChange(changes, "node " + node.name + " added");
+    } else if (!was.empty() && node.gpus == 0) {
+      AddChange(changes, "node " + node.name + " removed");
+    } else if (!was.empty() && was.mapped().gpus != node.gpus) {
+      AddChange(changes, fmt::format("node {} has {} GPUs, now {}", node.name, was.mapped().gpus,
+                                     node.gpus));
+    } else if (!was.empty() && !IsSame(was.mapped(), node)) {
+      AddChange(changes, "node " + node.name + " changed");
+    }
+  }
+  for (const auto& [name, node] : named) {
+    AddChange(changes, "node " + name + " removed");
+  }
+}
+
+}  // namespace
+
+void GivenConfiguration::Serialize(StateStream& state) {
+  state(number, author, names.preset, names.policy, names.placement, names.admission, names.tuning,
+        names.grouping, preset, models, cluster.name, cluster.nodes, cluster.gpu_types,
+        cluster.checkpoint_interval);
+}
+
+std::string GivenConfiguration::Note() const {
+  StateStream state;
+  GivenConfiguration copy = *this;
+  copy.Serialize(state);
+  return state.TakeBytes();
+}
+
+Result<GivenConfiguration> GivenConfiguration::From(std::string_view note) {
+  GivenConfiguration given;
+  StateStream state{note};
+  given.Serialize(state);
+  if (!state.complete()) {
+    return BadInput(
+        "a configuration in the journal cannot be understood; expected one that this "
+        "version of Trainyard has written");
+  }
+  return given;
+}
+
+Result<GivenConfiguration> Given(const scenario::PresetRequest& names, const std::string& cluster) {
+  GivenConfiguration given{.names = names};
+  ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
+  ASSIGN_OR_RETURN(given.cluster, trace::ReadCluster(cluster));
+  return given;
+}
+
+std::string ChangesBetween(const GivenConfiguration& former, const GivenConfiguration& next) {
+  std::string changes;
+  CompareNames("preset", former.names.preset, next.names.preset, changes);
+  if (former.names.preset == next.names.preset && former.preset != next.preset) {
+    AddChange(changes, "preset " + next.names.preset + " changed");
+  }
+  CompareNames("policy", former.names.policy, next.names.policy, changes);
+  CompareNames("placement", former.names.placement, next.names.placement, changes);
+  CompareNames("admission", former.names.admission, next.names.admission, changes);
+  CompareNames("grouping", former.names.grouping, next.names.grouping, changes);
+  CompareNames("tuning", former.names.tuning, next.names.tuning, changes);
+  CompareNodes(former.cluster, next.cluster, changes);
+  for (const GpuType& type : next.cluster.gpu_types) {
+    if (former.cluster.SpeedOf(type.name) != type.speed) {
+      AddChange(changes, fmt::format("GPU type {} has speed {:g}, now {:g}", type.name,
+                                     former.cluster.SpeedOf(type.name), type.speed));
+    }
+  }
+  for (const GpuType& type : former.cluster.gpu_types) {
+    if (type.speed != 1 &&
+        std::none_of(next.cluster.gpu_types.begin(), next.cluster.gpu_types.end(),
+                     [&](const GpuType& other) { return other.name == type.name; })) {
+      AddChange(changes, fmt::format("GPU type {} has speed {:g}, now 1", type.name, type.speed));
+    }
+  }
+  return changes;
+}
+
+Result<engine::SharedConfiguration> Configurations::Read(
+    std::string_view note, const engine::Configuration& present) const {
+  if (last_ != nullptr && last_->note == note) {
+    return last_;
+  }
+  ASSIGN_OR_RETURN(GivenConfiguration given, GivenConfiguration::From(note));
+  PutInPlace(present.cluster, given.cluster);
+  ASSIGN_OR_RETURN(const std::string preset, scenario::PresetContent(given.names.preset));
+  if (preset != given.preset) {
+    return BadInput("preset '" + given.names.preset +
+                    "' is another one than the journal was written with; expected the former");
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Parts> parts, MakeParts(given, profiles_));
+  const std::string models = parts->models.Digest();
+  if (!given.models.empty() && given.models != models) {
+    return BadInput(
+        "--profiles gives others than the journal was written with; expected the same "
+        "as before, or another state folder");
+  }
+  given.models = models;
+  const std::shared_ptr<engine::Configuration> next =
+      scenario::LiveConfiguration(parts->models, parts->assembly, parts->cluster);
+  next->number = given.number;
+  next->note = given.Note();
+  next->owner = parts;
+  last_ = next;
+  return last_;
+}
+
+}  // namespace trainyard::daemon

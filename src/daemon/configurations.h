@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configurations of a controller: from the names and files that its operator gives, as notes
+// of the journal, and from such notes again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/configuration.h"
+#include "scenario/preset.h"
+#include "trainyard/cluster.h"
+#include "trainyard/state.h"
+#include "trainyard/status.h"
+
+namespace trainyard::daemon {
+
+// What a note holds. Its nodes are complete: no file is read for them again.
+struct GivenConfiguration {
+  std::uint64_t number = 0;
+  std::string author{};  // who has made the change; empty: the start options
+  scenario::PresetRequest names{};
+  std::string preset{};  // PresetContent; what `names.preset` gives must not have changed
+  std::string models{};  // KnownModels::Digest; what --profiles gives must not have changed
+  Cluster cluster{};
+
+  void Serialize(StateStream& state);
+  [[nodiscard]] std::string Note() const;
+  // Error: the bytes are no note, or one of another version of the program.
+  [[nodiscard]] static Result<GivenConfiguration> From(std::string_view note);
+};
+
+// The names and nodes as they are, without number and author. Errors: a preset that cannot be read;
+// a cluster file that cannot.
+[[nodiscard]] Result<GivenConfiguration> Given(const scenario::PresetRequest& names,
+                                               const std::string& cluster);
+
+// "policy fifo, now srtf; node c added"; empty: both mean the same.
+[[nodiscard]] std::string ChangesBetween(const GivenConfiguration& former,
+                                         const GivenConfiguration& next);
+
+class Configurations final : public engine::ConfigurationSource {
+ public:
+  // `profiles`: the folder or file of --profiles; empty: none.
+  explicit Configurations(std::string profiles) : profiles_(std::move(profiles)) {}
+
+  // Nodes of `present` that the note does not name are removed; new ones come behind them.
+  // Errors: names that cannot be resolved, or do not go together or with the cluster; rules that no
+  // live cluster can keep; other profiles than those of the note.
+  [[nodiscard]] Result<engine::SharedConfiguration> Read(
+      std::string_view note, const engine::Configuration& present) const override;
+
+ private:
+  const std::string profiles_;
+  // The last one: world and engine ask for the same one after the other. For one thread.
+  mutable engine::SharedConfiguration last_;
+};
+
+}  // namespace trainyard::daemon

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/configurations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/controller_process.h"
+#include "daemon/mailbox.h"
+#include "support/scratch_folder.h"
+
+namespace trainyard::daemon {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+GivenConfiguration GivenBy(const std::string& policy, const std::string& cluster) {
+  Result<GivenConfiguration> given = Given({.policy = policy}, cluster);
+  EXPECT_TRUE(given.ok()) << given.error().message;
+  return std::move(given).value();
+}
+
+std::vector<std::string> NamesOf(const Cluster& cluster) {
+  std::vector<std::string> names;
+  for (const NodeSpec& node : cluster.nodes) {
+    names.push_back(node.name + ":" + std::to_string(node.gpus));
+  }
+  return names;
+}
+
+TEST(ConfigurationsTest, ANoteSaysEverything) {
+  const ScratchFolder scratch;
+  GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", R"(
+[cluster]
+checkpoint_interval = 60
+[[nodes]]
+host = "big"
+gpus = 8
+gpu_type = "A100"
+cpus = 64
+memory_gb = 512.5
+switch = 3
+cache_gb = 100
+remote_mb_per_s = 200
+[[gpu_types]]
+name = "A100"
+speed = 2.5
+)"));
+  given.number = 7;
+  given.author = "ann";
+  const Result<GivenConfiguration> read = GivenConfiguration::From(given.Note());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().Note(), given.Note());
+  EXPECT_EQ(read.value().cluster.nodes[0].capacity, given.cluster.nodes[0].capacity);
+  EXPECT_EQ(read.value().cluster.checkpoint_interval, std::chrono::seconds(60));
+  EXPECT_EQ(ChangesBetween(given, read.value()), "");
+  EXPECT_FALSE(GivenConfiguration::From(given.Note() + "x").ok());
+  EXPECT_FALSE(GivenConfiguration::From("x").ok());
+}
+
+TEST(ConfigurationsTest, NodesKeepTheirPlaces) {
+  const ScratchFolder scratch;
+  const Configurations configurations("");
+  const auto first = configurations.Read(GivenBy("fifo", "3x4").Note(), {});
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  EXPECT_THAT(NamesOf(first.value()->cluster), ElementsAre("n0:4", "n1:4", "n2:4"));
+  const std::string others = scratch.Write("cluster.toml", R"(
+[[nodes]]
+host = "new"
+gpus = 2
+[[nodes]]
+host = "n2"
+gpus = 8
+[[nodes]]
+host = "n0"
+gpus = 4
+)");
+  GivenConfiguration given = GivenBy("srtf", others);
+  given.number = 1;
+  const auto second = configurations.Read(given.Note(), *first.value());
+  ASSERT_TRUE(second.ok()) << second.error().message;
+  EXPECT_EQ(second.value()->number, 1U);
+  EXPECT_EQ(second.value()->policy, "srtf");
+  EXPECT_THAT(NamesOf(second.value()->cluster), ElementsAre("n0:4", "n1:0", "n2:8", "new:2"));
+  EXPECT_EQ(ChangesBetween(GivenConfiguration::From(first.value()->note).value(),
+                           GivenConfiguration::From(second.value()->note).value()),
+            "policy fifo, now srtf; node n1 removed; node n2 has 4 GPUs, now 8; node new added");
+  // Whatever is present, the note gives the same one again.
+  const auto again = Configurations("").Read(second.value()->note, {});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again.value()->note, second.value()->note);
+  EXPECT_THAT(NamesOf(again.value()->cluster), ElementsAre("n0:4", "n1:0", "n2:8", "new:2"));
+  // A node that was removed comes back to its place.
+  const auto back = configurations.Read(GivenBy("fifo", "2x2").Note(), *second.value());
+  ASSERT_TRUE(back.ok());
+  EXPECT_THAT(NamesOf(back.value()->cluster), ElementsAre("n0:2", "n1:2", "n2:0", "new:0"));
+}
+
+TEST(ConfigurationsTest, RefusesWhatCannotBe) {
+  const Configurations configurations("");
+  EXPECT_THAT(configurations.Read(GivenBy("nosuch", "2x2").Note(), {}).error().message,
+              HasSubstr("nosuch"));
+  GivenConfiguration given = GivenBy("fifo", "2x2");
+  given.models = "others";
+  EXPECT_THAT(configurations.Read(given.Note(), {}).error().message, HasSubstr("--profiles"));
+  given.models = "";
+  given.preset = "another text";
+  EXPECT_THAT(configurations.Read(given.Note(), {}).error().message, HasSubstr("preset"));
+}
+
+// A controller that takes one step. What it has logged.
+std::vector<std::string> OneStep(ControllerOptions options, Status& status) {
+  std::vector<std::string> lines;
+  options.listen = "127.0.0.1:0";
+  options.log = [&lines](const std::string& line) { lines.push_back(line); };
+  Mailbox mailbox;
+  status = RunController(
+      options, mailbox, [&mailbox](int /*port*/) { mailbox.Put([&mailbox] { mailbox.Close(); }); });
+  return lines;
+}
+
+TEST(ConfigurationsTest, AStartWithOtherOptionsAppliesThem) {
+  const ScratchFolder scratch;
+  ControllerOptions options{.state = scratch.path() + "/state",
+                            .cluster = "2x4",
+                            .socket = scratch.path() + "/socket",
+                            .snapshots = {.entries = 1}};
+  options.names.policy = "fifo";
+  Status status;
+  EXPECT_THAT(OneStep(options, status), Not(Contains(HasSubstr("configuration"))));
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  options.names.policy = "srtf";
+  options.cluster = "3x4";
+  EXPECT_THAT(OneStep(options, status), Contains("configuration 1, by the options of this start: "
+                                                 "policy fifo, now srtf; node n2 added"));
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_THAT(OneStep(options, status), Not(Contains(HasSubstr("configuration"))));
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  options.cluster = "2x4";
+  EXPECT_THAT(OneStep(options, status),
+              Contains("configuration 2, by the options of this start: node n2 removed"));
+  options.time_scale = 2;
+  static_cast<void>(OneStep(options, status));
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("time_scale 1.000000, now 2.000000"));
+  options.time_scale = 1;
+  options.names.policy = "nosuch";
+  static_cast<void>(OneStep(options, status));
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("nosuch"));
+}
+
+}  // namespace
+}  // namespace trainyard::daemon

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an engine takes another configuration: jobs and nodes stay, and every part that follows from
+// the configuration is made anew of them.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/try.h"
+#include "engine/engine.h"
+#include "model/slices.h"
+
+namespace trainyard::engine {
+namespace {
+
+// Which of the grants of before can be held under a configuration, asked job by job: those asked
+// about first have a place first.
+class Keeping {
+ public:
+  Keeping(const Cluster& before, const Configuration& next)
+      : before_(before), next_(next), left_(next.cluster.nodes.size()) {
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      left_[i] = next.cluster.nodes[i].capacity;
+    }
+  }
+
+  [[nodiscard]] bool Keeps(const Grant& grant) {
+    const bool is_shared = grant.sharing != Sharing::kExclusive || !grant.group.empty();
+    if (grant.slices.empty() == next_.bundle.names_gpus() ||
+        (is_shared && !next_.bundle.traits().may.share) ||
+        !std::all_of(grant.slices.begin(), grant.slices.end(),
+                     [this](const Slice& slice) { return Fits(slice); })) {
+      return false;
+    }
+    for (const Slice& slice : grant.slices) {
+      left_[Index(slice.node)] -= slice.soft;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] bool Fits(const Slice& slice) const {
+    const std::size_t node = Index(slice.node);
+    return HasSameGpus(before_.nodes[node], next_.cluster.nodes[node]) &&
+           left_[node].Covers(slice.soft);
+  }
+
+  const Cluster& before_;
+  const Configuration& next_;
+  std::vector<Resources> left_;  // by node
+};
+
+// Those that are not over: live or held back, not judged yet, and deferred.
+std::vector<JobId> JobsToCome(const model::JobRecords& jobs) {
+  std::vector<JobId> all(jobs.live().begin(), jobs.live().end());
+  all.insert(all.end(), jobs.held().begin(), jobs.held().end());
+  all.insert(all.end(), jobs.unjudged().begin(), jobs.unjudged().end());
+  all.insert(all.end(), jobs.deferred().begin(), jobs.deferred().end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace
+
+// From one configuration to another.
+class Engine::Change {
+ public:
+  Change(Engine& engine, SharedConfiguration next) : engine_(engine), next_(std::move(next)) {}
+
+  void Make();
+
+ private:
+  void AccrueAll();
+  void TakeGpusNotInNext();
+  void ListNodes();
+  void AdoptData();
+  void AdoptJobs();
+  void Rebind(JobId job);
+
+  Engine& engine_;
+  const SharedConfiguration next_;
+  std::unique_ptr<Parts> former_;
+};
+
+void Engine::Change::Make() {
+  CHECK(next_->cluster.nodes.size() >= engine_.cluster().nodes.size());
+  AccrueAll();
+  TakeGpusNotInNext();
+  ListNodes();
+  former_ = std::move(engine_.parts_);
+  std::optional<profile::MeasuredBook> book;
+  if (former_->measured != nullptr) {
+    book = former_->measured->book();
+  }
+  engine_.parts_ =
+      std::make_unique<Parts>(next_, std::move(book), engine_.jobs_, engine_.nodes_up_);
+  engine_.selector_ = next_->selector;
+  engine_.in_charge_ = 0;
+  engine_.first_end_ = kEndOfTime;
+  engine_.first_end_early_ = 0;
+  AdoptData();
+  AdoptJobs();
+  engine_.parts_->scheduler.Join(engine_.now_);
+  engine_.parts_->instants.AddFact(engine_.now_);
+}
+
+void Engine::Change::AccrueAll() {
+  for (const JobId id : JobsToCome(engine_.jobs_)) {
+    model::JobRecord& job = engine_.jobs_[id];
+    engine_.parts_->ledger.Accrue(job, std::max(engine_.now_, job.progress.as_of));
+  }
+}
+
+void Engine::Change::TakeGpusNotInNext() {
+  const model::JobRecords& jobs = engine_.jobs_;
+  std::vector<JobId> running = jobs.running();
+  std::sort(running.begin(), running.end(), [&jobs](JobId a, JobId b) {
+    return std::pair(jobs[a].arrival, a) < std::pair(jobs[b].arrival, b);
+  });
+  Keeping keeping(engine_.cluster(), *next_);
+  for (const JobId job : running) {
+    if (!keeping.Keeps(jobs[job].grant)) {
+      ++engine_.jobs_[job].preemptions;
+      engine_.TakeGpus(job, false);
+    }
+  }
+}
+
+void Engine::Change::ListNodes() {
+  const std::vector<NodeSpec>& before = engine_.cluster().nodes;
+  const std::vector<NodeSpec>& after = next_->cluster.nodes;
+  engine_.nodes_up_.resize(after.size(), false);
+  engine_.gpus_up_ = 0;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    engine_.nodes_up_[i] = engine_.nodes_up_[i] && HasSameGpus(before[i], after[i]);
+    engine_.gpus_up_ += engine_.nodes_up_[i] ? after[i].gpus : 0;
+  }
+  ++engine_.node_changes_;
+}
+
+void Engine::Change::AdoptData() {
+  model::DataCaches& data = engine_.parts_->charges.data();
+  data.TakeOver(former_->charges.data());
+  for (std::size_t i = 0; i < next_->cluster.nodes.size(); ++i) {
+    if (next_->cluster.nodes[i].gpus == 0) {
+      data.Clear(NodeAt(i));
+    }
+  }
+  engine_.parts_->charges.CountDecisions(engine_.decisions_);
+}
+
+void Engine::Change::AdoptJobs() {
+  Parts& parts = *engine_.parts_;
+  parts.views.SetNow(engine_.now_);
+  if (!former_->instants.submits_to_come()) {
+    parts.instants.NoMoreSubmits();
+  }
+  CHECK(parts.grants.OccupyAll());
+  const std::vector<JobId> all = JobsToCome(engine_.jobs_);
+  for (const JobId job : all) {
+    Rebind(job);
+  }
+  for (const JobId id : all) {
+    model::JobRecord& job = engine_.jobs_[id];
+    if (job.grant.gpus > 0) {
+      job.forecast = {};
+      parts.grants.Renew(id);
+      if (next_->rules.end.source != model::EndRule::Source::kPlanned) {
+        engine_.Predict(id, job.progress.as_of, false);
+      }
+      AddRate(job, engine_.Act(model::ActionKind::kPace, id));
+    }
+  }
+}
+
+void Engine::Change::Rebind(JobId id) {
+  const Parts& parts = *engine_.parts_;
+  model::JobRecord& job = engine_.jobs_[id];
+  const double stated_before = former_->ledger.StatedWork(job);
+  if (next_->BindsJobs() || former_->configuration->BindsJobs()) {
+    const auto spec = std::make_shared<JobSpec>(*job.spec);
+    spec->profile_row = -1;
+    next_->FindRow(*spec);
+    if (next_->Bind(*spec).ok()) {
+      engine_.jobs_.Respecify(id, spec);
+    }
+  }
+  if (parts.measured != nullptr) {
+    if (const auto spec = parts.measured->Corrected(job.spec); spec != job.spec) {
+      engine_.jobs_.Respecify(id, spec);
+    }
+  }
+  parts.ledger.Restate(job, stated_before);
+  parts.ledger.Learn(job);
+  parts.charges.Price(job);
+}
+
+void Engine::Reconfigure(SharedConfiguration next) { Change(*this, std::move(next)).Make(); }
+
+Result<SharedConfiguration> Engine::ReadConfiguration(std::string_view note,
+                                                      const Configuration& present) const {
+  if (configurations_ == nullptr) {
+    return Failed("the configuration cannot be changed here");
+  }
+  return configurations_->Read(note, present);
+}
+
+}  // namespace trainyard::engine

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of an engine that follow from its configuration. With another configuration all of them
+// are made anew from the records of the jobs, so that none has to hear what has changed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/charges.h"
+#include "engine/configuration.h"
+#include "engine/ends.h"
+#include "engine/grants.h"
+#include "engine/instants.h"
+#include "engine/job_views.h"
+#include "engine/ledger.h"
+#include "model/job_records.h"
+#include "profile/measured_model.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/type_choices.h"
+
+namespace trainyard::engine {
+
+// How the run goes on: progress, costs, the holders of GPUs, ends, instants, and the scheduler.
+struct Parts {
+  // `records` and `up` (by node) must outlive it. `book`: what has been measured; nothing: nothing
+  // is corrected.
+  Parts(std::shared_ptr<const Configuration> with, std::optional<profile::MeasuredBook> book,
+        model::JobRecords& records, const std::vector<bool>& up);
+
+  const std::shared_ptr<const Configuration> configuration;
+  const std::unique_ptr<profile::MeasuredModel> measured;  // null: none
+  const ExecutionModel& rates;  // as stated, and corrected by what has been measured
+  Ends ends;
+  Ledger ledger;
+  Charges charges;
+  Grants grants;
+  JobViews views;
+  Instants instants;
+  scheduler::TypeChoices types;
+  scheduler::Scheduler scheduler;
+};
+
+}  // namespace trainyard::engine

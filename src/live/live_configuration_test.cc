@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// A live cluster whose configuration changes: nodes and policy, also over restarts.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "live/controller.h"
+#include "profile/execution_model.h"
+#include "support/lowest_node.h"
+#include "support/opened_controller.h"
+
+namespace trainyard::live {
+namespace {
+
+using std::chrono::seconds;
+
+// By the time of submission, the earliest or the latest first.
+class ByArrival final : public Ordering {
+ public:
+  explicit ByArrival(bool latest) : latest_(latest) {}
+  [[nodiscard]] std::string_view name() const override { return "by-arrival"; }
+  [[nodiscard]] OrderingTraits traits() const override { return {.walk = {.preempt = false}}; }
+  [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
+                                    const Memory* /*memory*/) const override {
+    return {.key = {(latest_ ? -1 : 1) * Seconds(job.spec->submit)}};
+  }
+
+ private:
+  const bool latest_;
+};
+
+// Configurations by their notes.
+class Known final : public engine::ConfigurationSource {
+ public:
+  [[nodiscard]] Result<engine::SharedConfiguration> Read(
+      std::string_view note, const engine::Configuration& /*present*/) const override {
+    const auto known = all.find(std::string(note));
+    return known == all.end() ? Result<engine::SharedConfiguration>(
+                                    BadInput("'" + std::string(note) + "' is no configuration"))
+                              : known->second;
+  }
+  std::map<std::string, engine::SharedConfiguration> all;
+};
+
+// Two nodes with two GPUs each at first.
+class LiveConfigurationTest : public OpenedController {
+ protected:
+  LiveConfigurationTest() {
+    cluster_.nodes = {{.name = "a", .gpus = 2}, {.name = "b", .gpus = 2}};
+    first_ = Add("first", earliest_);
+    Open();
+    Hear(10, HelloOf("a"));
+    Hear(11, HelloOf("b"));
+  }
+  ~LiveConfigurationTest() override { controller_.reset(); }
+
+  [[nodiscard]] ControllerSetup SetUpOf() override {
+    return {.engine = {.configuration = first_,
+                       .measured = profile::MeasuredBook(),
+                       .configurations = &known_},
+            .live = {.heartbeat = seconds(5),
+                     .lease = seconds(60),
+                     .grace = seconds(10),
+                     .margin = seconds(5),
+                     .epoch = 1},
+            .snapshots = snapshots_};
+  }
+  // With the nodes as they are in `cluster_`.
+  engine::SharedConfiguration Add(const std::string& note, const Ordering& ordering) {
+    model::Rules rules;
+    rules.debt.charge = model::Debt::Charge::kNone;
+    return known_.all[note] = engine::Share({.number = known_.all.size(),
+                                             .note = note,
+                                             .rules = rules,
+                                             .cluster = cluster_,
+                                             .bundle = {.ordering = &ordering,
+                                                        .placement = &placement_,
+                                                        .admission = &everyone_},
+                                             .rates = rates_.get(),
+                                             .policy = note});
+  }
+  void Change(const std::string& note) {
+    const Status status = controller_->world().OnConfiguration(note);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    Step();
+  }
+  std::uint64_t Submit(int gpus) {
+    v1::ClientRequest request;
+    request.mutable_submit()->mutable_job()->set_gpus(gpus);
+    request.mutable_submit()->mutable_job()->mutable_launch()->add_command("train");
+    Step(seconds(1));
+    return Call(request).submit().job();
+  }
+  // Starts what has come to hold GPUs there.
+  void Run(std::uint64_t connection, std::uint64_t job, std::uint32_t attempt = 1) {
+    Tell(connection, Report(job, attempt, v1::AttemptReport::RUNNING));
+  }
+  v1::JobState StateOf(std::uint64_t job) { return controller_->world().StateOf(JobAt(job - 1)); }
+  std::string NodesShown() {
+    v1::ClientRequest request;
+    request.mutable_nodes();
+    std::string shown;
+    const v1::ClientReply reply = Call(request);
+    for (const v1::NodeStatus& node : reply.nodes().nodes()) {
+      shown += node.node() + (node.up() ? " " : "- ");
+    }
+    return shown + reply.nodes().policy();
+  }
+
+  const ByArrival earliest_{false};
+  const ByArrival latest_{true};
+  const LowestNode placement_{};
+  const std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(nullptr);
+  Cluster cluster_;
+  Known known_;
+  engine::SharedConfiguration first_;
+};
+
+TEST_F(LiveConfigurationTest, ANodeThatIsAddedMayJoinAndGetsJobs) {
+  for (const std::uint64_t job : {Submit(2), Submit(2), Submit(2)}) {
+    Run(job == 1 ? 10 : 11, job);
+  }
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  Hear(12, HelloOf("c"));
+  EXPECT_TRUE(said_.messages[12].back().has_refusal());
+  cluster_.nodes.push_back({.name = "c", .gpus = 2});
+  Add("three", earliest_);
+  Change("three");
+  EXPECT_EQ(NodesShown(), "a b c- three");
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  Hear(13, HelloOf("c"));
+  EXPECT_EQ(NodesShown(), "a b c three");
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_EQ(StateOf(2), v1::RUNNING);
+}
+
+TEST_F(LiveConfigurationTest, ANodeThatIsRemovedStopsItsJobsWhichGoOnElsewhere) {
+  Run(10, Submit(2));
+  cluster_.nodes[0].gpus = 0;
+  Add("without a", earliest_);
+  Change("without a");
+  EXPECT_TRUE(said_.messages[10].back().has_stop());
+  EXPECT_EQ(NodesShown(), "a b without a");  // as long as the job is leaving
+  EXPECT_EQ(StateOf(1), v1::STARTING);       // on b
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 1));
+  EXPECT_EQ(NodesShown(), "b without a");
+  EXPECT_TRUE(said_.messages[11].back().has_start());
+  Hear(14, HelloOf("a"));
+  EXPECT_TRUE(said_.messages[14].back().has_refusal());
+  cluster_.nodes[0].gpus = 4;  // it comes back, with more GPUs
+  Add("with another a", earliest_);
+  Change("with another a");
+  Hear(15, HelloOf("a", {}, 4));
+  EXPECT_EQ(NodesShown(), "a b with another a");
+}
+
+TEST_F(LiveConfigurationTest, AnotherPolicyKeepsWhatRunsAndServesTheQueueInItsOrder) {
+  for (int i = 0; i < 4; ++i) {
+    Submit(2);
+  }
+  Run(10, 1);
+  Run(11, 2);
+  Add("latest first", latest_);
+  Change("latest first");
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_EQ(StateOf(2), v1::RUNNING);
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(StateOf(4), v1::STARTING);
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+}
+
+// Open() compares what the last snapshot and the rest of the journal give with the whole journal.
+TEST_F(LiveConfigurationTest, ARestartGoesOnWithTheLastConfiguration) {
+  for (const std::uint64_t entries : {1, 2, 1000}) {
+    snapshots_.entries = entries;
+    Submit(2);
+    cluster_.nodes.push_back({.name = "n" + std::to_string(entries), .gpus = 2});
+    const std::string note = "with " + std::to_string(cluster_.nodes.size());
+    Add(note, entries == 2 ? latest_ : earliest_);
+    Change(note);
+    Hear(20 + entries, HelloOf("n" + std::to_string(entries)));
+    const std::string shown = NodesShown();
+    Submit(1);
+    Open();
+    EXPECT_EQ(controller_->engine().configuration().note, note);
+    EXPECT_EQ(NodesShown(), shown);
+  }
+  snapshots_.compact = true;
+  Submit(1);
+  Open();
+  EXPECT_EQ(controller_->engine().configuration().note, "with 5");
+}
+
+TEST_F(LiveConfigurationTest, WhatIsNoConfigurationChangesNothing) {
+  EXPECT_EQ(controller_->world().OnConfiguration("nonsense").error().message,
+            "'nonsense' is no configuration");
+  Step();
+  EXPECT_EQ(NodesShown(), "a b first");
+}
+
+}  // namespace
+}  // namespace trainyard::live
