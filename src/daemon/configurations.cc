@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/try.h"
+#include "io/toml.h"
 #include "live/live_world.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
@@ -111,12 +112,29 @@ void CompareNodes(const Cluster& former, const Cluster& next, std::string& chang
   }
 }
 
+void AddNode(const NodeSpec& node, std::string& text) {
+  constexpr double kMilli = 1000;
+  constexpr double kMibPerGib = 1024;
+  const auto add = [&text](std::string_view key, double value) {
+    text += value == 0 ? "" : fmt::format("{} = {}\n", key, value);
+  };
+  text += fmt::format("host = {}\ngpus = {}\n", io::TomlString(node.name), node.gpus);
+  if (!node.gpu_type.empty()) {
+    text += fmt::format("gpu_type = {}\n", io::TomlString(node.gpu_type));
+  }
+  add("cpus", static_cast<double>(node.capacity.milli_cpus) / kMilli);
+  add("memory_gb", static_cast<double>(node.capacity.memory_mib) / kMibPerGib);
+  add("switch", node.switch_index);
+  add("cache_gb", static_cast<double>(node.cache_mib) / kMibPerGib);
+  add("remote_mb_per_s", static_cast<double>(node.remote_kbps) / kMilli);
+}
+
 }  // namespace
 
 void GivenConfiguration::Serialize(StateStream& state) {
-  state(number, author, names.preset, names.policy, names.placement, names.admission, names.tuning,
-        names.grouping, preset, models, cluster.name, cluster.nodes, cluster.gpu_types,
-        cluster.checkpoint_interval);
+  state(number, author, since, names.preset, names.policy, names.placement, names.admission,
+        names.tuning, names.grouping, preset, models, cluster.name, cluster.nodes,
+        cluster.gpu_types, cluster.checkpoint_interval);
 }
 
 std::string GivenConfiguration::Note() const {
@@ -173,6 +191,36 @@ std::string ChangesBetween(const GivenConfiguration& former, const GivenConfigur
   return changes;
 }
 
+std::string TextOf(const GivenConfiguration& given) {
+  const scenario::PresetRequest& names = given.names;
+  std::string text;
+  const auto add = [&text](std::string_view key, const std::string& value) {
+    text += value.empty() ? "" : fmt::format("{} = {}\n", key, io::TomlString(value));
+  };
+  add("preset", names.preset);
+  add("policy", names.policy);
+  add("placement", names.placement);
+  add("admission", names.admission);
+  add("grouping", names.grouping);
+  add("tuning", names.tuning);
+  text += "\n[cluster]\n";
+  add("name", given.cluster.name);
+  if (given.cluster.checkpoint_interval > Duration{0}) {
+    text += fmt::format("checkpoint_interval = {}\n", Seconds(given.cluster.checkpoint_interval));
+  }
+  for (const NodeSpec& node : given.cluster.nodes) {
+    if (node.gpus > 0) {
+      text += "\n[[nodes]]\n";
+      AddNode(node, text);
+    }
+  }
+  for (const GpuType& type : given.cluster.gpu_types) {
+    text += fmt::format("\n[[gpu_types]]\nname = {}\nspeed = {}\n", io::TomlString(type.name),
+                        type.speed);
+  }
+  return text;
+}
+
 Result<engine::SharedConfiguration> Configurations::Read(
     std::string_view note, const engine::Configuration& present) const {
   if (last_ != nullptr && last_->note == note) {
@@ -197,6 +245,9 @@ Result<engine::SharedConfiguration> Configurations::Read(
       scenario::LiveConfiguration(parts->models, parts->assembly, parts->cluster);
   next->number = given.number;
   next->note = given.Note();
+  next->author = given.author;
+  next->since = given.since;
+  next->text = TextOf(given);
   next->owner = parts;
   last_ = next;
   return last_;

@@ -17,7 +17,8 @@ namespace trainyard::daemon {
 // What a note holds. Its nodes are complete: no file is read for them again.
 struct GivenConfiguration {
   std::uint64_t number = 0;
-  std::string author{};  // who has made the change; empty: the start options
+  std::string author{};  // who has made the change; empty: the options of a start
+  double since = 0;      // Unix time
   scenario::PresetRequest names{};
   std::string preset{};  // PresetContent; what `names.preset` gives must not have changed
   std::string models{};  // KnownModels::Digest; what --profiles gives must not have changed
@@ -33,6 +34,9 @@ struct GivenConfiguration {
 // a cluster file that cannot.
 [[nodiscard]] Result<GivenConfiguration> Given(const scenario::PresetRequest& names,
                                                const std::string& cluster);
+
+// As TOML: names and nodes, those of `--cluster` by their hosts. Removed nodes are not in it.
+[[nodiscard]] std::string TextOf(const GivenConfiguration& given);
 
 // "policy fifo, now srtf; node c added"; empty: both mean the same.
 [[nodiscard]] std::string ChangesBetween(const GivenConfiguration& former,

@@ -63,6 +63,39 @@ speed = 2.5
   EXPECT_FALSE(GivenConfiguration::From("x").ok());
 }
 
+// What `config show` prints can be read as a cluster file again.
+TEST(ConfigurationsTest, TheTextSaysTheSame) {
+  const ScratchFolder scratch;
+  GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", R"(
+[cluster]
+name = "small \"lab\""
+[[nodes]]
+host = "big"
+gpus = 8
+gpu_type = "A100"
+cpus = 64
+memory_gb = 512.5
+switch = 3
+cache_gb = 100
+remote_mb_per_s = 200
+[[nodes]]
+host = "gone"
+gpus = 2
+[[gpu_types]]
+name = "A100"
+speed = 2.5
+)"));
+  given.cluster.nodes[1].gpus = 0;
+  const std::string text = TextOf(given);
+  EXPECT_THAT(text, testing::StartsWith("policy = 'srtf'\n\n[cluster]\nname = "));
+  EXPECT_THAT(text, Not(HasSubstr("gone")));
+  const GivenConfiguration again =
+      GivenBy("srtf", scratch.Write("again.toml", text.substr(text.find("[cluster]"))));
+  EXPECT_EQ(again.cluster.name, given.cluster.name);
+  given.cluster.nodes.pop_back();
+  EXPECT_EQ(ChangesBetween(given, again), "");
+}
+
 TEST(ConfigurationsTest, NodesKeepTheirPlaces) {
   const ScratchFolder scratch;
   const Configurations configurations("");

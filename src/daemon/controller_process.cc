@@ -72,6 +72,7 @@ Result<Asked> Check(const ControllerOptions& options, const Configurations& conf
   RETURN_IF_ERROR(rpc::CheckListenAddress("--listen", options.listen));
   Asked asked;
   ASSIGN_OR_RETURN(asked.given, Given(options.names, options.cluster));
+  asked.given.since = LiveClock::UnixNow();
   ASSIGN_OR_RETURN(asked.configuration, configurations.Read(asked.given.Note(), {}));
   if (!options.measured.empty()) {
     ASSIGN_OR_RETURN(asked.measured, profile::ReadMeasured(options.measured));
@@ -168,8 +169,7 @@ Result<engine::SharedConfiguration> FirstConfiguration(const ControllerOptions& 
   if (first.empty()) {
     RETURN_IF_ERROR(store.SetSetting("configuration", asked.configuration->note));
   }
-  return first.empty() || first == asked.configuration->note ? asked.configuration
-                                                             : configurations.Read(first, {});
+  return first.empty() ? asked.configuration : configurations.Read(first, {});
 }
 
 // What was taken for measured at the first start, whatever the options say now: what has been
@@ -330,6 +330,7 @@ Result<engine::SharedConfiguration> Configure(const ControllerOptions& options,
     return present;
   }
   given.number = present->number + 1;
+  given.since = LiveClock::UnixNow();
   ASSIGN_OR_RETURN(engine::SharedConfiguration next, configurations.Read(given.Note(), *present));
   RETURN_IF_ERROR(controller.world().OnConfiguration(next->note));
   Log(options,

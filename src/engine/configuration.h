@@ -47,8 +47,12 @@ struct Configuration {
   // why the job cannot run. Empty: there is nothing.
   std::function<Status(JobSpec&)> bind{};
   profile::Corrector corrector{};  // how it corrects `rates`; empty: as profile::MeasuredModel does
-  // For users: the policy as the operator named it, what it looks at, and whether it takes only
+  // For users: who has made the change (empty: the options of a start) and when (Unix time), all of
+  // it as TOML, the policy as the operator named it, what it looks at, and whether it takes only
   // jobs that can be ended by their deadlines.
+  std::string author{};
+  double since = 0;
+  std::string text{};
   std::string policy{};
   PolicyTraits traits{};
   bool promises = false;

@@ -113,6 +113,12 @@ std::optional<std::string> TomlValue::AsText() const {
   return std::nullopt;
 }
 
+std::string TomlString(std::string_view text) {
+  std::ostringstream out;
+  out << toml::value<std::string>(std::string(text));
+  return out.str();
+}
+
 Result<TomlTable> ParseToml(const std::string& path, std::string_view text) {
   const toml::parse_result parsed = toml::parse(text, std::string_view(path));
   if (!parsed) {

@@ -16,6 +16,9 @@
 
 namespace trainyard::io {
 
+// The text as a value in a file, in quotes.
+[[nodiscard]] std::string TomlString(std::string_view text);
+
 struct TomlEntry;
 struct TomlTable {
   int line = 0;

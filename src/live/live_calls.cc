@@ -79,6 +79,9 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
     case Kind::kProfiles:
       return answers_.push_back(
           [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles()); });
+    case Kind::kConfiguration:
+      return answers_.push_back(
+          [this, call] { output_.Reply(call, statuses_.AnswerWithConfiguration()); });
     case Kind::KIND_NOT_SET:
       return Refuse(call, kInvalidArgument, "an empty request");
   }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/engine.h"
+#include "io/file.h"
 #include "live/access/access.h"
 #include "live/access/history.h"
 #include "live/job_request.h"
@@ -361,6 +362,18 @@ v1::ClientReply LiveStatuses::AnswerWithNodes(const v1::ClientRequest& from) con
   nodes.set_policy(state_.configuration->policy);
   nodes.set_epoch(state_.options.epoch);
   nodes.set_time_scale(state_.options.time_scale);
+  return reply;
+}
+
+v1::ClientReply LiveStatuses::AnswerWithConfiguration() const {
+  const engine::Configuration& present = *state_.configuration;
+  v1::ClientReply reply;
+  v1::ConfigurationReply& answer = *reply.mutable_configuration();
+  answer.set_number(present.number);
+  answer.set_author(present.author);
+  answer.set_since(present.since);
+  answer.set_text(present.text);
+  answer.set_sha256(io::Sha256Hex(present.text));
   return reply;
 }
 

@@ -52,6 +52,7 @@ class LiveStatuses {
   [[nodiscard]] v1::ClientReply AnswerWithNodes(const v1::ClientRequest& from) const;
   // `profiles`: of the controller; may be null.
   [[nodiscard]] v1::ClientReply AnswerWithProfiles() const;
+  [[nodiscard]] v1::ClientReply AnswerWithConfiguration() const;
 
  private:
   [[nodiscard]] v1::JobStatus StatusOf(JobId job, Reasons& reasons) const;

@@ -146,9 +146,6 @@ class LiveWorld final : public engine::World {
     std::map<std::uint64_t, NodeId> welcomed;  // connections whose Hello is still to be taken
   };
 
-  [[nodiscard]] Result<engine::SharedConfiguration> ReadConfiguration(
-      const std::string& note) const;
-
   // What comes in.
   void Take(Input& input);
   [[nodiscard]] bool TakeWhileWithheld(const Input& input);

@@ -63,6 +63,7 @@ v1::ClientReply EmptyReplyTo(const v1::ClientRequest& request) {
     case v1::ClientRequest::kRequeue:
     case v1::ClientRequest::kUpdate:
     case v1::ClientRequest::kProfiles:
+    case v1::ClientRequest::kConfiguration:
     case v1::ClientRequest::kSignal:
     case v1::ClientRequest::kAttach:
     case v1::ClientRequest::KIND_NOT_SET:

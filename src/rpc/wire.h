@@ -34,7 +34,7 @@ inline constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 20;
   CALL(Submit, submit) CALL(Cancel, cancel) CALL(Resize, resize) CALL(Jobs, jobs) \
   CALL(Nodes, nodes) CALL(Drain, drain) CALL(Logs, logs) CALL(Hold, hold)         \
   CALL(Requeue, requeue) CALL(Update, update) CALL(Profiles, profiles)            \
-  CALL(Signal, signal) CALL(Attach, attach)
+  CALL(Signal, signal) CALL(Attach, attach) CALL(Configuration, configuration)
 // clang-format on
 
 // gRPC's log goes to stderr, and repeats what errors say. Silent unless GRPC_VERBOSITY is set.

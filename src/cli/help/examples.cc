@@ -74,6 +74,8 @@ constexpr std::array kExamples{
     Example{"nodes", "nodes --json"},
     Example{"drain", "drain n3"},
     Example{"undrain", "undrain n3"},
+    Example{"config", "config show"},
+    Example{"config show", "config show > cluster.toml"},
     Example{"profiles", "profiles show"},
     Example{"profiles show", "profiles show --model bert"},
     Example{"profiles export", "profiles export measured"},

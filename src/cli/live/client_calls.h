@@ -52,8 +52,9 @@ void Tell(const std::string& line);
 // "2026-11-21 18:00:00" for seconds since 1970.
 [[nodiscard]] std::string LocalTime(double at);
 
-// The commands `logs`, `profiles` and `submit`.
+// The commands `logs`, `profiles`, `config` and `submit`.
 void AddProfiles(CLI::App& app, Command& chosen);
+void AddConfig(CLI::App& app, Command& chosen);
 void AddLogs(CLI::App& app, Command& chosen);
 void AddSubmit(CLI::App& app, Command& chosen);
 // `login`, `user`, `node` and `certs`.

@@ -632,15 +632,23 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::span<const CommandMaker> ClientCommands() {
-  static constexpr std::array kMakers{
-      CommandMaker{"submit", AddSubmit},     CommandMaker{"status", AddStatus},
-      CommandMaker{"logs", AddLogs},         CommandMaker{"run", AddRun},
-      CommandMaker{"wait", AddWait},         CommandMaker{"attach", AddAttach},
-      CommandMaker{"signal", AddSignal},     CommandMaker{"cancel", AddCancel},
-      CommandMaker{"hold release", AddHold}, CommandMaker{"requeue", AddRequeue},
-      CommandMaker{"update", AddUpdate},     CommandMaker{"resize", AddResize},
-      CommandMaker{"nodes", AddNodes},       CommandMaker{"drain undrain", AddDrains},
-      CommandMaker{"profiles", AddProfiles}, CommandMaker{"login user node certs", AddIdentity}};
+  static constexpr std::array kMakers{CommandMaker{"submit", AddSubmit},
+                                      CommandMaker{"status", AddStatus},
+                                      CommandMaker{"logs", AddLogs},
+                                      CommandMaker{"run", AddRun},
+                                      CommandMaker{"wait", AddWait},
+                                      CommandMaker{"attach", AddAttach},
+                                      CommandMaker{"signal", AddSignal},
+                                      CommandMaker{"cancel", AddCancel},
+                                      CommandMaker{"hold release", AddHold},
+                                      CommandMaker{"requeue", AddRequeue},
+                                      CommandMaker{"update", AddUpdate},
+                                      CommandMaker{"resize", AddResize},
+                                      CommandMaker{"nodes", AddNodes},
+                                      CommandMaker{"drain undrain", AddDrains},
+                                      CommandMaker{"profiles", AddProfiles},
+                                      CommandMaker{"config", AddConfig},
+                                      CommandMaker{"login user node certs", AddIdentity}};
   return kMakers;
 }
 
