@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include "base/varint.h"
+
 namespace trainyard {
 
 void StateStream::Fail() {
@@ -22,22 +24,14 @@ std::size_t StateStream::Size(std::size_t size) {
 
 void StateStream::Number(std::uint64_t& value) {
   if (!reading_) {
-    std::uint64_t left = value;
-    for (; left >= 128; left >>= 7) {
-      out_ += static_cast<char>((left & 127) | 128);
-    }
-    out_ += static_cast<char>(left);
+    base::PutVarint(out_, value);
     return;
   }
-  value = 0;
-  for (unsigned shift = 0; shift < 64; shift += 7) {
-    const auto byte = static_cast<unsigned char>(Byte());
-    value |= static_cast<std::uint64_t>(byte & 127U) << shift;
-    if (byte < 128) {
-      return;
-    }
+  const std::optional<std::uint64_t> read = base::TakeVarint(rest_);
+  value = read.value_or(0);
+  if (!read) {
+    Fail();
   }
-  Fail();
 }
 
 char StateStream::Byte() {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/varint.h"
 #include "model/job_fields.h"
 
 namespace trainyard::engine {
@@ -43,34 +44,18 @@ class Numbers {
   }
   // The same unless there is room for so many numbers more.
   void MakeRoom(std::size_t numbers, std::string& out) {
-    if (size_ + numbers * kLongest > bytes_.size()) {
+    if (size_ + numbers * base::kLongestVarint > bytes_.size()) {
       Hand(out);
     }
   }
 
  private:
-  static constexpr std::size_t kLongest = 10;  // bytes of a number
-  std::array<char, 14 * kLongest> bytes_;
+  std::array<char, 14 * base::kLongestVarint> bytes_;
   std::size_t size_ = 0;
 };
 
-template <typename Out>
-void PutUnsigned(Out& out, std::uint64_t value) {
-  while (value >= 128) {
-    out += static_cast<char>((value & 127) | 128);
-    value >>= 7;
-  }
-  out += static_cast<char>(value);
-}
-
-template <typename Out>
-void PutSigned(Out& out, std::int64_t value) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  PutUnsigned(out, (bits << 1) ^ (value < 0 ? ~std::uint64_t{0} : 0));
-}
-
 void PutText(std::string& out, std::string_view text) {
-  PutUnsigned(out, text.size());
+  base::PutVarint(out, text.size());
   out += text;
 }
 
@@ -135,15 +120,15 @@ void PutMore(Numbers& numbers, const Grant& grant, std::string& out) {
   numbers.MakeRoom(3, out);
   numbers += static_cast<char>(grant.sharing);
   numbers += grant.running ? '\1' : '\0';
-  PutUnsigned(numbers, grant.group.size());
+  base::PutVarint(numbers, grant.group.size());
   for (const JobId member : grant.group) {
     numbers.MakeRoom(1, out);
-    PutUnsigned(numbers, static_cast<std::uint64_t>(member));
+    base::PutVarint(numbers, static_cast<std::uint64_t>(member));
   }
   for (const Slice& slice : grant.slices) {
     numbers.MakeRoom(2, out);
-    PutSigned(numbers, slice.soft.storage_kbps);
-    PutSigned(numbers, slice.loader_workers);
+    base::PutVarint(numbers, base::ZigZag(slice.soft.storage_kbps));
+    base::PutVarint(numbers, base::ZigZag(slice.loader_workers));
   }
 }
 
@@ -151,18 +136,18 @@ void PutAction(std::string& out, const model::Action& action) {
   const bool more = HasMore(action.grant);
   Numbers numbers;
   numbers += static_cast<char>(static_cast<char>(action.kind) + (more ? kMoreGrant : 0));
-  PutUnsigned(numbers, static_cast<std::uint64_t>(action.job));
-  PutSigned(numbers, action.grant.gpus);
-  PutUnsigned(numbers, action.grant.slices.size());
+  base::PutVarint(numbers, static_cast<std::uint64_t>(action.job));
+  base::PutVarint(numbers, base::ZigZag(action.grant.gpus));
+  base::PutVarint(numbers, action.grant.slices.size());
   for (const Slice& slice : action.grant.slices) {
     numbers.MakeRoom(4, out);
-    PutUnsigned(numbers, static_cast<std::uint64_t>(slice.node));
-    PutUnsigned(numbers, slice.gpus);
-    PutSigned(numbers, slice.soft.milli_cpus);
-    PutSigned(numbers, slice.soft.memory_mib);
+    base::PutVarint(numbers, static_cast<std::uint64_t>(slice.node));
+    base::PutVarint(numbers, slice.gpus);
+    base::PutVarint(numbers, base::ZigZag(slice.soft.milli_cpus));
+    base::PutVarint(numbers, base::ZigZag(slice.soft.memory_mib));
   }
   numbers.MakeRoom(1, out);
-  PutUnsigned(numbers, action.reason.size());
+  base::PutVarint(numbers, action.reason.size());
   if (!action.reason.empty()) {
     numbers.Hand(out);
     out += action.reason;
@@ -177,8 +162,8 @@ void PutAction(std::string& out, const model::Action& action) {
 bool IsKept(const model::Action& action) { return action.kind != model::ActionKind::kPace; }
 
 void PutActions(std::string& out, std::span<const model::Action> actions) {
-  PutUnsigned(out,
-              static_cast<std::uint64_t>(std::count_if(actions.begin(), actions.end(), IsKept)));
+  base::PutVarint(
+      out, static_cast<std::uint64_t>(std::count_if(actions.begin(), actions.end(), IsKept)));
   for (const model::Action& action : actions) {
     if (IsKept(action)) {
       PutAction(out, action);
@@ -192,21 +177,11 @@ struct Decoder {
   bool good = true;
 
   std::uint64_t Unsigned() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto byte = static_cast<unsigned char>(Byte());
-      value |= static_cast<std::uint64_t>(byte & 127U) << shift;
-      if (byte < 128) {
-        return value;
-      }
-    }
-    good = false;
-    return 0;
+    const std::optional<std::uint64_t> value = base::TakeVarint(rest);
+    good = good && value.has_value();
+    return value.value_or(0);
   }
-  std::int64_t Signed() {
-    const std::uint64_t bits = Unsigned();
-    return static_cast<std::int64_t>((bits >> 1) ^ ((bits & 1) != 0 ? ~std::uint64_t{0} : 0));
-  }
+  std::int64_t Signed() { return base::UnZigZag(Unsigned()); }
   char Byte() {
     if (rest.empty()) {
       good = false;
@@ -287,7 +262,7 @@ class Bytes {
     if (in_ != nullptr) {
       value = in_->Unsigned();
     } else {
-      PutUnsigned(*out_, value);
+      base::PutVarint(*out_, value);
     }
   }
   template <std::signed_integral T>
@@ -295,7 +270,7 @@ class Bytes {
     if (in_ != nullptr) {
       value = static_cast<T>(in_->Signed());
     } else {
-      PutSigned(*out_, value);
+      base::PutVarint(*out_, base::ZigZag(value));
     }
   }
   void Value(bool& value) {
@@ -395,10 +370,10 @@ void PutJob(std::string& out, const JobSpec& job) {
   int flags = FlagsOf(job);
   bytes.Fields(flags, at);
   if (const std::uint64_t more = MoreOf(job); more > 0) {
-    PutUnsigned(out, more);
+    base::PutVarint(out, more);
     model::ForEachJobField<IsLast>([&](const auto& field) {
       if (model::States(job, field)) {
-        PutUnsigned(out, static_cast<std::uint64_t>(field.info.journal.place));
+        base::PutVarint(out, static_cast<std::uint64_t>(field.info.journal.place));
         bytes.Field(field.info, at(field));
       }
     });
@@ -470,10 +445,10 @@ void Details(Bytes& bytes, model::Event& event) {
 
 // The further jobs of a fact, each as its distance from the one before.
 void PutOthers(std::string& out, const model::Event& event) {
-  PutUnsigned(out, event.others.size());
+  base::PutVarint(out, event.others.size());
   auto before = static_cast<std::uint64_t>(event.job);
   for (const JobId job : event.others) {
-    PutUnsigned(out, static_cast<std::uint64_t>(job) - before);
+    base::PutVarint(out, static_cast<std::uint64_t>(job) - before);
     before = static_cast<std::uint64_t>(job);
   }
 }
@@ -491,9 +466,9 @@ void GetOthers(Decoder& in, model::Event& event) {
 void PutEvent(std::string& out, const model::Event& event, TimePoint now) {
   const bool more = HasSpec(event.kind) ? MoreOf(*event.spec) > 0 : !event.others.empty();
   out += static_cast<char>(static_cast<char>(event.kind) + (more ? kMoreJob : 0));
-  PutSigned(out, (event.at - now).count());
-  PutUnsigned(out, static_cast<std::uint64_t>(event.job));
-  PutUnsigned(out, static_cast<std::uint64_t>(event.node));
+  base::PutVarint(out, base::ZigZag((event.at - now).count()));
+  base::PutVarint(out, static_cast<std::uint64_t>(event.job));
+  base::PutVarint(out, static_cast<std::uint64_t>(event.node));
   if (HasSpec(event.kind)) {
     PutJob(out, *event.spec);
   } else {
@@ -538,9 +513,9 @@ std::string EncodeActions(std::span<const model::Action> actions) {
 
 void Journal::Append(const model::Batch& batch) {
   buffer_ += kBatchRecord;
-  PutSigned(buffer_, (batch.now - last_).count());
+  base::PutVarint(buffer_, base::ZigZag((batch.now - last_).count()));
   last_ = batch.now;
-  PutUnsigned(buffer_, batch.events.size());
+  base::PutVarint(buffer_, batch.events.size());
   for (const model::Event& event : batch.events) {
     PutEvent(buffer_, event, batch.now);
   }
