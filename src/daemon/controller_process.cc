@@ -548,7 +548,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
-  ASSIGN_OR_RETURN(const Outboxes outboxes, OpenOutboxes(options, *store.notices(), mailbox));
+  ASSIGN_OR_RETURN(const Outboxes outboxes, OpenOutboxes(options, store.notices(), mailbox));
   with.live.takes_notices = !outboxes.empty();
   with.live.log = ChangesOf(options);
   with.live.notice = [&outboxes](const live::Notice& notice) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -16,34 +17,15 @@
 #include "live/job_request.h"
 #include "model/job_order.h"
 #include "scenario/known_models.h"
+#include "store/memory_store.h"
 
 namespace trainyard::daemon {
 namespace {
 
 // Longer than any trace: nothing is late here.
 constexpr Duration kNever = std::chrono::hours(24 * 365 * 50);
-
-class ForgetfulStore final : public store::Store {
- public:
-  Status Append(std::string_view /*block*/) override { return {}; }
-  Status Read(std::uint64_t /*first*/,
-              const std::function<Status(std::string_view)>& /*take*/) const override {
-    return {};
-  }
-  Status DropBlocks(std::uint64_t /*last*/) override { return {}; }
-  Status AddSnapshot(const store::StoredSnapshot& /*snapshot*/, std::uint64_t /*before*/) override {
-    return {};
-  }
-  Result<std::vector<std::uint64_t>> Snapshots() const override {
-    return std::vector<std::uint64_t>();
-  }
-  Result<store::StoredSnapshot> Snapshot(std::uint64_t /*block*/) const override {
-    return Failed("there are no snapshots");
-  }
-  Result<std::string> Setting(std::string_view /*name*/) const override { return std::string(); }
-  Status SetSetting(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
-  [[nodiscard]] std::uint64_t epoch() const override { return 1; }
-};
+// Nobody restarts from the journal.
+constexpr auto kAllBlocks = std::numeric_limits<std::uint64_t>::max();
 
 // The trainers of one node, advancing in the time of the run. `endless`: their work is counted by
 // the engine alone, and they end when they are told to.
@@ -280,7 +262,7 @@ Result<std::string> FastForward::Run(const scenario::RunRequest& request,
                                      const scenario::CollectFrom& collect) {
   // Nodes join in the instant of the first job: one decision.
   now_ = order_.empty() ? TimePoint{} : (*inputs_.jobs)[order_.front()].known_from();
-  ForgetfulStore store;
+  store::MemoryStore store;
   engine::Configuration with = *setup.configuration;
   scenario::TakeLiveJobs(inputs_.models, parts, with);
   setup.configuration = engine::Share(std::move(with));
@@ -298,6 +280,7 @@ Result<std::string> FastForward::Run(const scenario::RunRequest& request,
     }
     SubmitDue();
     RETURN_IF_ERROR(Settle());
+    RETURN_IF_ERROR(store.DropBlocks(kAllBlocks));
     RETURN_IF_ERROR(AwaitSteps(gauge_, stepping_));
     if (request.on_progress) {
       request.on_progress(next_submit_, order_.size());

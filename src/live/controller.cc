@@ -85,7 +85,7 @@ class Controller::Restorer final : public engine::World {
   Status status_;
 };
 
-Controller::Controller(ControllerSetup setup, store::Store& store, LiveOutput& output)
+Controller::Controller(ControllerSetup setup, store::Log& store, LiveOutput& output)
     : rules_(setup.snapshots),
       ends_by_rule_(setup.ends_by_rule),
       absent_since_(setup.absent_since),
@@ -127,7 +127,7 @@ bool Controller::WriteAgain() {
 
 bool Controller::Close() { return unwritten_.empty() || (store_.UseReserve() && WriteAgain()); }
 
-Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, store::Store& store,
+Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, store::Log& store,
                                                      LiveOutput& output, TimePoint now) {
   std::vector<std::string> remarks;
   Result<std::vector<std::uint64_t>> found = store.Snapshots();

@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "engine/journal.h"
 #include "live/live_world.h"
-#include "store/store.h"
+#include "store/log.h"
 #include "trainyard/version.h"
 
 namespace trainyard::live {
@@ -54,7 +54,7 @@ class Controller {
   // written. Everything must outlive the controller. Errors: the store's; a journal that another
   // version or set-up has written, with the time of the first difference.
   [[nodiscard]] static Result<std::unique_ptr<Controller>> Open(ControllerSetup setup,
-                                                                store::Store& store,
+                                                                store::Log& store,
                                                                 LiveOutput& output, TimePoint now);
 
   // Where calls and messages go.
@@ -85,7 +85,7 @@ class Controller {
 
  private:
   class Restorer;
-  Controller(ControllerSetup setup, store::Store& store, LiveOutput& output);
+  Controller(ControllerSetup setup, store::Log& store, LiveOutput& output);
   [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
   [[nodiscard]] Status Replay(TimePoint now);
@@ -105,7 +105,7 @@ class Controller {
   const std::optional<TimePoint> absent_since_;
   const Duration lease_;
   const Duration retry_pause_;  // a second of real time
-  store::Store& store_;
+  store::Log& store_;
   engine::Engine engine_;
   LiveWorld world_;
   bool restoring_ = true;

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "faults/simulation.h"
-#include "support/memory_store.h"
+#include "store/memory_store.h"
 
 namespace trainyard::faults {
 
 // The disk under a controller: what is written survives, what is not is lost with the crash.
-class PretendedDisk final : public MemoryStore {
+class PretendedDisk final : public store::MemoryStore {
  public:
   explicit PretendedDisk(PlantedBug bug)
       : lies_(bug == PlantedBug::kAckBeforeSync), ages_(bug == PlantedBug::kOldSnapshot) {}

@@ -167,7 +167,7 @@ void World::CompareWithReplay(const live::ControllerSetup& setup) {
     return;  // the whole journal is not there any more
   }
   PretendedDisk whole = disk_;
-  whole.DropSnapshots();
+  whole.disk().DropSnapshots();
   whole.FailIn(0, false);
   const Result<std::unique_ptr<live::Controller>> replayed =
       live::Controller::Open(setup, whole, *this, ControllerTime());

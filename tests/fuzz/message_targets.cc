@@ -11,7 +11,7 @@
 #include "live/controller.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
-#include "support/memory_store.h"
+#include "store/memory_store.h"
 
 namespace trainyard::fuzz {
 namespace {
@@ -153,7 +153,7 @@ v1::AgentMessage ReportOf(std::uint64_t job, v1::AttemptReport::State state) {
 bool RunController(std::string_view bytes) {
   google::protobuf::SetLogHandler(nullptr);  // of bytes that are no message
   static const Setting kSetting;
-  MemoryStore disk;
+  store::MemoryStore disk;
   Nobody nobody;
   TimePoint now{};
   std::uint64_t calls = 0;

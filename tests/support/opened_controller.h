@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "live/controller.h"
-#include "support/memory_store.h"
+#include "store/memory_store.h"
 
 namespace trainyard::live {
 
@@ -33,7 +33,7 @@ class Said final : public LiveOutput {
 };
 
 // A store that can refuse.
-class FailingStore final : public MemoryStore {
+class FailingStore final : public store::MemoryStore {
  public:
   Status Append(std::string_view block) override {
     return fails ? Status(Failed("the disk is full")) : MemoryStore::Append(block);
@@ -42,6 +42,10 @@ class FailingStore final : public MemoryStore {
     return refuses_snapshots ? Status(Failed("no room for it"))
                              : MemoryStore::AddSnapshot(snapshot, before);
   }
+
+  [[nodiscard]] std::size_t size() { return disk().blocks.size(); }
+  void DropSnapshots() { disk().DropSnapshots(); }
+  [[nodiscard]] std::string& StateAt(std::uint64_t block) { return disk().snapshots.at(block); }
 
   bool fails = false;
   bool refuses_snapshots = false;
@@ -66,13 +70,13 @@ class OpenedController : public testing::Test {
  protected:
   [[nodiscard]] virtual ControllerSetup SetUpOf() = 0;
 
-  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Store& store,
+  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Log& store,
                                                               LiveOutput& output) {
     return Controller::Open(SetUpOf(), store, output, now_);
   }
   void Open() {
     controller_.reset();
-    MemoryStore whole = store_;
+    FailingStore whole = store_;
     whole.DropSnapshots();
     Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, said_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;

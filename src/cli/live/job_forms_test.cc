@@ -23,7 +23,7 @@
 #include "profile/execution_model.h"
 #include "requests/job_file.h"
 #include "scenario/assembly.h"
-#include "support/memory_store.h"
+#include "store/memory_store.h"
 #include "support/scratch_folder.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
@@ -119,7 +119,7 @@ class OneController {
  private:
   const profile::ThroughputTable* profiles_;
   std::unique_ptr<scenario::Assembly> parts_;
-  MemoryStore store_;
+  store::MemoryStore store_;
   Replies replies_;
   TimePoint now_{};
   std::unique_ptr<live::Controller> controller_;

@@ -53,7 +53,7 @@ class OutboxTest : public testing::Test {
          .first_pause = milliseconds(1),
          .longest_pause = milliseconds(4),
          .patience = patience},
-        *store_->notices(), [this](const live::Notice& notice, const std::string& json) -> Status {
+        store_->notices(), [this](const live::Notice& notice, const std::string& json) -> Status {
           const std::lock_guard lock(mutex_);
           ++tries_;
           if (broken_) {
@@ -89,7 +89,7 @@ class OutboxTest : public testing::Test {
 
   // The rows of the store, but the mark.
   [[nodiscard]] std::size_t Kept() const {
-    const auto rows = store_->notices()->Of("test");
+    const auto rows = store_->notices().Of("test");
     EXPECT_TRUE(rows.ok());
     std::size_t kept = 0;
     for (const store::StoredNotice& row : rows.value()) {

@@ -72,74 +72,20 @@ unsigned ModeOf(const std::string& path) {
   return found.st_mode & 0777U;
 }
 
-class StoreTest : public testing::Test {
+class SqliteStoreTest : public testing::Test {
  protected:
   const ScratchFolder scratch_;
   const std::string folder_ = scratch_.path() + "/state";
   const std::string file_ = folder_ + "/controller.db";
 };
 
-TEST_F(StoreTest, GivesTheBlocksBackInOrder) {
-  std::string large(std::size_t{10} << 20, '\0');
-  std::mt19937_64 random(1);
-  for (char& byte : large) {
-    byte = static_cast<char>(random());
-  }
-  const std::vector<std::string> blocks = {
-      "one", "", std::string("\0a\0\xff\n\0", 6), large, std::string(1, '\0'), "one"};
-  Fill(folder_, blocks);
-  const auto store = Open(folder_);
-  EXPECT_EQ(BlocksOf(*store), blocks);
-  ASSERT_TRUE(store->Append({}).ok());
-  EXPECT_EQ(BlocksOf(*store).size(), blocks.size() + 1);
-}
-
-TEST_F(StoreTest, IsEmptyWhenNew) { EXPECT_TRUE(BlocksOf(*Open(folder_)).empty()); }
-
-TEST_F(StoreTest, StopsReadingAtTheFirstErrorOfTheTaker) {
-  Fill(folder_, {"a", "b", "c"});
-  const auto store = Open(folder_);
-  int taken = 0;
-  EXPECT_EQ(MessageOf(store->Read(1,
-                                  [&](std::string_view block) {
-                                    ++taken;
-                                    return block == "b" ? Status(Failed("enough")) : Status();
-                                  })),
-            "enough");
-  EXPECT_EQ(taken, 2);
-  EXPECT_TRUE(store->Append("d").ok());
-}
-
-TEST_F(StoreTest, CountsItsOpenings) {
-  for (std::uint64_t opened = 1; opened <= 5; ++opened) {
-    EXPECT_EQ(Open(folder_)->epoch(), opened);
-  }
-}
-
-TEST_F(StoreTest, DoesNotCountARefusedOpening) {
+TEST_F(SqliteStoreTest, DoesNotCountARefusedOpening) {
   const auto store = Open(folder_);
   EXPECT_NE(ErrorOfOpening(folder_).message, "no error");
   EXPECT_EQ(store->epoch(), 1U);
 }
 
-TEST_F(StoreTest, KeepsSettings) {
-  const std::string odd("two\nlines\0and a NUL", 19);
-  {
-    const auto store = Open(folder_);
-    EXPECT_EQ(store->Setting("policy").value(), "");
-    EXPECT_TRUE(store->SetSetting("policy", "fifo").ok());
-    EXPECT_TRUE(store->SetSetting("policy", "srtf").ok());
-    EXPECT_TRUE(store->SetSetting("", odd).ok());
-    EXPECT_TRUE(store->SetSetting("unset", {}).ok());
-  }
-  const auto store = Open(folder_);
-  EXPECT_EQ(store->Setting("policy").value(), "srtf");
-  EXPECT_EQ(store->Setting("").value(), odd);
-  EXPECT_EQ(store->Setting("unset").value(), "");
-  EXPECT_TRUE(BlocksOf(*store).empty());
-}
-
-TEST_F(StoreTest, HasOneHolderAtATime) {
+TEST_F(SqliteStoreTest, HasOneHolderAtATime) {
   auto store = Open(folder_);
   EXPECT_EQ(ErrorOfOpening(folder_).message,
             folder_ + ": another controller has it open; stop that one or choose another folder");
@@ -148,7 +94,7 @@ TEST_F(StoreTest, HasOneHolderAtATime) {
   EXPECT_EQ(BlocksOf(*Open(folder_)).size(), 1U);
 }
 
-TEST_F(StoreTest, IsNotHeldByAProgramThatItsHolderStarted) {
+TEST_F(SqliteStoreTest, IsNotHeldByAProgramThatItsHolderStarted) {
   auto store = Open(folder_);
   const pid_t child = fork();
   if (child == 0) {
@@ -170,7 +116,7 @@ TEST_F(StoreTest, IsNotHeldByAProgramThatItsHolderStarted) {
   waitpid(child, nullptr, 0);
 }
 
-TEST_F(StoreTest, SaysThatAnotherProgramHasTheFileOpen) {
+TEST_F(SqliteStoreTest, SaysThatAnotherProgramHasTheFileOpen) {
   Fill(folder_, {"a"});
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(file_.c_str(), &other), SQLITE_OK);
@@ -199,12 +145,12 @@ void ExpectForItsOwnerOnly(const std::string& folder, mode_t mask) {
   }
 }
 
-TEST_F(StoreTest, IsForItsOwnerOnlyWhateverTheUmask) {
+TEST_F(SqliteStoreTest, IsForItsOwnerOnlyWhateverTheUmask) {
   ExpectForItsOwnerOnly(scratch_.path() + "/open", 0);
   ExpectForItsOwnerOnly(scratch_.path() + "/closed", 0777);
 }
 
-TEST_F(StoreTest, OpensAFolderByARelativeNameThatLooksLikeAnAddress) {
+TEST_F(SqliteStoreTest, OpensAFolderByARelativeNameThatLooksLikeAnAddress) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(scratch_.path());
   Fill("file:state?mode=ro", {"a"});
@@ -213,7 +159,7 @@ TEST_F(StoreTest, OpensAFolderByARelativeNameThatLooksLikeAnAddress) {
   std::filesystem::current_path(before);
 }
 
-TEST_F(StoreTest, FindsADamagedBlock) {
+TEST_F(SqliteStoreTest, FindsADamagedBlock) {
   Fill(folder_, {"first", "second", "third"});
   Sql(file_, "UPDATE blocks SET block = CAST('sacond' AS BLOB) WHERE number = 2");
   const auto store = Open(folder_);
@@ -229,7 +175,7 @@ TEST_F(StoreTest, FindsADamagedBlock) {
   EXPECT_EQ(taken, std::vector<std::string>{"first"});
 }
 
-TEST_F(StoreTest, FindsAByteThatTheDiskChanged) {
+TEST_F(SqliteStoreTest, FindsAByteThatTheDiskChanged) {
   Fill(folder_, {"first", "second", "third"});
   auto bytes = [&] {
     std::ifstream in(file_, std::ios::binary);
@@ -243,46 +189,11 @@ TEST_F(StoreTest, FindsAByteThatTheDiskChanged) {
   EXPECT_TRUE(MessageOf(read).starts_with(file_ + ": block 3 is damaged")) << MessageOf(read);
 }
 
-TEST_F(StoreTest, FindsAMissingBlock) {
+TEST_F(SqliteStoreTest, FindsAMissingBlock) {
   Fill(folder_, {"first", "second", "third"});
   Sql(file_, "DELETE FROM blocks WHERE number = 2");
   const Status read = Open(folder_)->Read(1, [](std::string_view) { return Status(); });
   EXPECT_EQ(MessageOf(read), file_ + ": block 2 is missing; the next is 3");
-}
-
-TEST_F(StoreTest, ReadsFromABlockOn) {
-  Fill(folder_, {"first", "second", "third"});
-  const auto store = Open(folder_);
-  std::vector<std::string> taken;
-  EXPECT_EQ(MessageOf(store->Read(3,
-                                  [&](std::string_view block) {
-                                    taken.emplace_back(block);
-                                    return Status();
-                                  })),
-            "no error");
-  EXPECT_EQ(taken, std::vector<std::string>{"third"});
-  EXPECT_EQ(MessageOf(store->Read(4, [](std::string_view) { return Status(); })), "no error");
-}
-
-TEST_F(StoreTest, DropsBlocksAndGoesOnWithTheirNumbers) {
-  Fill(folder_, {"first", "second", "third"});
-  {
-    const auto store = Open(folder_);
-    ASSERT_TRUE(store->DropBlocks(2).ok());
-    ASSERT_TRUE(store->Append("fourth").ok());
-  }
-  const auto store = Open(folder_);
-  EXPECT_EQ(MessageOf(store->Read(1, [](std::string_view) { return Status(); })),
-            file_ + ": block 1 is missing; the next is 3");
-  std::string all;
-  EXPECT_TRUE(store
-                  ->Read(3,
-                         [&](std::string_view block) {
-                           all += block;
-                           return Status();
-                         })
-                  .ok());
-  EXPECT_EQ(all, "thirdfourth");
 }
 
 std::vector<std::uint64_t> SnapshotsOf(const Store& store) {
@@ -291,29 +202,7 @@ std::vector<std::uint64_t> SnapshotsOf(const Store& store) {
   return blocks.ok() ? blocks.value() : std::vector<std::uint64_t>();
 }
 
-TEST_F(StoreTest, KeepsTheLastTwoSnapshotsWithAllTheirPages) {
-  const auto store = Open(folder_);
-  EXPECT_TRUE(SnapshotsOf(*store).empty());
-  const std::string odd("a\0b", 3);
-  ASSERT_TRUE(store->AddSnapshot({.block = 3, .state = odd, .pages = {"p", ""}}, 0).ok());
-  ASSERT_TRUE(store->AddSnapshot({.block = 5, .state = "five", .pages = {}}, 3).ok());
-  EXPECT_EQ(SnapshotsOf(*store), (std::vector<std::uint64_t>{5, 3}));
-  EXPECT_EQ(store->Snapshot(3).value().state, odd);
-  ASSERT_TRUE(store->AddSnapshot({.block = 9, .state = "nine", .pages = {"q"}}, 5).ok());
-  EXPECT_EQ(SnapshotsOf(*store), (std::vector<std::uint64_t>{9, 5}));
-  EXPECT_EQ(store->Snapshot(9).value().pages, (std::vector<std::string>{"p", "", "q"}));
-  EXPECT_EQ(store->Snapshot(5).value().pages, (std::vector<std::string>{"p", ""}));
-  EXPECT_EQ(store->Snapshot(3).error().message, file_ + ": there is no snapshot at entry 3");
-  // One that does not stand on the newest, which is damaged.
-  ASSERT_TRUE(store->AddSnapshot({.block = 12, .state = "twelve", .pages = {"r"}}, 5).ok());
-  EXPECT_EQ(SnapshotsOf(*store), (std::vector<std::uint64_t>{12, 5}));
-  EXPECT_EQ(store->Snapshot(12).value().pages, (std::vector<std::string>{"p", "", "r"}));
-  ASSERT_TRUE(store->AddSnapshot({.block = 14, .state = "fresh", .pages = {"s"}}, 0).ok());
-  EXPECT_EQ(SnapshotsOf(*store), std::vector<std::uint64_t>{14});
-  EXPECT_EQ(store->Snapshot(14).value().pages, std::vector<std::string>{"s"});
-}
-
-TEST_F(StoreTest, FindsADamagedSnapshot) {
+TEST_F(SqliteStoreTest, FindsADamagedSnapshot) {
   {
     const auto store = Open(folder_);
     ASSERT_TRUE(store->AddSnapshot({.block = 3, .state = "state", .pages = {"page"}}, 0).ok());
@@ -327,7 +216,7 @@ TEST_F(StoreTest, FindsADamagedSnapshot) {
   EXPECT_FALSE(Open(folder_)->Snapshot(3).ok());
 }
 
-TEST_F(StoreTest, OpensAFileFromBeforeThereWereSnapshots) {
+TEST_F(SqliteStoreTest, OpensAFileFromBeforeThereWereSnapshots) {
   Fill(folder_, {"a"});
   Sql(file_, "DROP TABLE snapshots; DROP TABLE pages");
   const auto store = Open(folder_);
@@ -336,7 +225,7 @@ TEST_F(StoreTest, OpensAFileFromBeforeThereWereSnapshots) {
 }
 
 // As a full disk does.
-TEST_F(StoreTest, ASnapshotThatFailsLeavesTheOneBefore) {
+TEST_F(SqliteStoreTest, ASnapshotThatFailsLeavesTheOneBefore) {
   auto store = Open(folder_);
   ASSERT_TRUE(store->Append("first").ok());
   ASSERT_TRUE(store->AddSnapshot({.block = 1, .state = "one", .pages = {"p"}}, 0).ok());
@@ -359,53 +248,7 @@ TEST_F(StoreTest, ASnapshotThatFailsLeavesTheOneBefore) {
   EXPECT_TRUE(store->AddSnapshot({.block = 2, .state = "two", .pages = {}}, 1).ok());
 }
 
-// The notices that are on disk: "NUMBER TEXT".
-std::vector<std::string> NoticesOf(Store& store, std::string_view destination) {
-  std::vector<std::string> all;
-  const auto rows = store.notices()->Of(destination);
-  EXPECT_TRUE(rows.ok());
-  for (const StoredNotice& row : rows.value()) {
-    all.push_back(std::to_string(row.number) + " " + row.text);
-  }
-  return all;
-}
-
-TEST_F(StoreTest, KeepsNoticesByDestinationAndNumberOnceTheyAreSaved) {
-  auto store = Open(folder_);
-  NoticeTable& notices = *store->notices();
-  notices.Put("url", {.number = 2, .text = "second"});
-  notices.Put("url", {.number = 1, .text = "first"});
-  notices.Put("program", {.number = 1, .text = ""});
-  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{}));
-  ASSERT_EQ(MessageOf(notices.Save()), "no error");
-  notices.Put("url", {.number = 2, .text = "another"});
-  notices.Drop("url", 1);
-  notices.Drop("url", 7);  // there is none
-  ASSERT_EQ(MessageOf(notices.Save()), "no error");
-  notices.Drop("url", 2);
-  store = nullptr;  // not saved
-  store = Open(folder_);
-  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{"2 another"}));
-  EXPECT_EQ(NoticesOf(*store, "program"), (std::vector<std::string>{"1 "}));
-}
-
-// The journal before a snapshot tells nothing any more.
-TEST_F(StoreTest, ASnapshotSavesTheNoticesOrNeither) {
-  auto store = Open(folder_);
-  ASSERT_EQ(MessageOf(store->Append("block")), "no error");
-  store->notices()->Put("url", {.number = 1, .text = "one"});
-  ASSERT_EQ(MessageOf(store->AddSnapshot({.block = 1, .state = "state", .pages = {}}, 0)),
-            "no error");
-  store->notices()->Put("url", {.number = 2, .text = "two"});
-  EXPECT_NE(MessageOf(store->AddSnapshot({.block = 1, .state = "again", .pages = {}}, 1)),
-            "no error")
-      << "there is one";
-  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{"1 one"}));
-  ASSERT_EQ(MessageOf(store->notices()->Save()), "no error") << "kept for the next try";
-  EXPECT_EQ(NoticesOf(*store, "url"), (std::vector<std::string>{"1 one", "2 two"}));
-}
-
-TEST_F(StoreTest, SaysThatAPageIsDamaged) {
+TEST_F(SqliteStoreTest, SaysThatAPageIsDamaged) {
   Fill(folder_, std::vector<std::string>(50, std::string(3000, 'x')));
   {
     std::fstream file(file_, std::ios::binary | std::ios::in | std::ios::out);
@@ -417,7 +260,7 @@ TEST_F(StoreTest, SaysThatAPageIsDamaged) {
   EXPECT_TRUE(MessageOf(read).starts_with(file_ + ": ")) << MessageOf(read);
 }
 
-TEST_F(StoreTest, RefusesAFileThatIsNoDatabase) {
+TEST_F(SqliteStoreTest, RefusesAFileThatIsNoDatabase) {
   for (const std::string& bytes : {std::string("hello"), std::string(10000, 'x')}) {
     const std::string path = scratch_.Write("controller.db", bytes);
     const Error error = ErrorOfOpening(scratch_.path());
@@ -427,7 +270,7 @@ TEST_F(StoreTest, RefusesAFileThatIsNoDatabase) {
   }
 }
 
-TEST_F(StoreTest, RefusesTheDatabaseOfAnotherProgram) {
+TEST_F(SqliteStoreTest, RefusesTheDatabaseOfAnotherProgram) {
   const std::string path = scratch_.path() + "/controller.db";
   Sql(path, "CREATE TABLE blocks (number)");
   EXPECT_EQ(ErrorOfOpening(scratch_.path()).message,
@@ -437,7 +280,7 @@ TEST_F(StoreTest, RefusesTheDatabaseOfAnotherProgram) {
             path + ": is another program's database (application id 0x11); expected 0x54726e79");
 }
 
-TEST_F(StoreTest, RefusesAFileOfANewerVersion) {
+TEST_F(SqliteStoreTest, RefusesAFileOfANewerVersion) {
   Fill(folder_, {"a"});
   Sql(file_, "PRAGMA user_version = 2");
   const Error error = ErrorOfOpening(folder_);
@@ -448,18 +291,18 @@ TEST_F(StoreTest, RefusesAFileOfANewerVersion) {
   EXPECT_EQ(error.code, ErrorCode::kBadInput);
 }
 
-TEST_F(StoreTest, RefusesAFileInThePlaceOfTheFolder) {
+TEST_F(SqliteStoreTest, RefusesAFileInThePlaceOfTheFolder) {
   const std::string path = scratch_.Write("state", "text");
   EXPECT_EQ(ErrorOfOpening(path).message, path + ": is a file; expected a folder");
   EXPECT_EQ(ErrorOfOpening(path + "/deep").message, path + ": is a file; expected a folder");
 }
 
-TEST_F(StoreTest, RefusesAFolderInThePlaceOfTheFile) {
+TEST_F(SqliteStoreTest, RefusesAFolderInThePlaceOfTheFile) {
   std::filesystem::create_directories(file_);
   EXPECT_EQ(ErrorOfOpening(folder_).message, file_ + ": cannot be written: Is a directory");
 }
 
-TEST_F(StoreTest, SaysThatTheFolderCannotBeWritten) {
+TEST_F(SqliteStoreTest, SaysThatTheFolderCannotBeWritten) {
   chmod(scratch_.path().c_str(), 0555);
   const uid_t before = geteuid();
   constexpr uid_t kNobody = 65534;
@@ -473,7 +316,7 @@ TEST_F(StoreTest, SaysThatTheFolderCannotBeWritten) {
 }
 
 // As a full disk does, a limit on the size of files makes writes fail in the middle of a block.
-TEST_F(StoreTest, CanBeUsedOnAfterAFailedAppend) {
+TEST_F(SqliteStoreTest, CanBeUsedOnAfterAFailedAppend) {
   auto store = Open(folder_);
   ASSERT_TRUE(store->Append("first").ok());
   rlimit before{};
@@ -494,7 +337,7 @@ TEST_F(StoreTest, CanBeUsedOnAfterAFailedAppend) {
   EXPECT_EQ(BlocksOf(*Open(folder_)), expected);
 }
 
-TEST_F(StoreTest, SetsRoomAsideForALastAppend) {
+TEST_F(SqliteStoreTest, SetsRoomAsideForALastAppend) {
   auto store = Open(folder_);
   struct stat status {};
   ASSERT_EQ(stat((folder_ + "/reserve").c_str(), &status), 0);
@@ -558,7 +401,7 @@ std::vector<std::string> Numbers(std::size_t count) {
   return numbers;
 }
 
-TEST_F(StoreTest, KeepsEveryAcknowledgedBlockWhenKilled) {
+TEST_F(SqliteStoreTest, KeepsEveryAcknowledgedBlockWhenKilled) {
   std::mt19937 random(20240601);
   std::size_t before = 0;
   std::uint64_t epoch = 0;

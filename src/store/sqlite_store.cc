@@ -152,7 +152,7 @@ class SqliteStore final : public Store, public NoticeTable {
 
   [[nodiscard]] std::uint64_t epoch() const override { return epoch_; }
 
-  [[nodiscard]] NoticeTable* notices() override { return this; }
+  [[nodiscard]] NoticeTable& notices() override { return *this; }
 
   Result<std::vector<StoredNotice>> Of(std::string_view destination) const override {
     const SqliteStatement rows = database_.Compile(
