@@ -51,6 +51,10 @@ std::string UnknownCommand(const CLI::App& app, std::string_view path, std::stri
       }
     }
   }
+  // No slip of the pen, but what other programs call it.
+  if (word == "check" && std::find(names.begin(), names.end(), "validate") != names.end()) {
+    return fmt::format("{}: unknown command 'check'; did you mean 'validate'?\n", path);
+  }
   const std::vector<std::string_view> known(names.begin(), names.end());
   return fmt::format("{}: {}\n", path, base::UnknownName("command", word, known));
 }
@@ -136,6 +140,16 @@ std::string_view GivenName(std::string_view word) {
   return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, kShort);
 }
 
+// What an option of Slurm is for the command, as a sentence. Empty: nothing is known of it.
+// `submits`: the command does what sbatch does.
+std::string InsteadOfSlurms(const CLI::App& command, std::string_view given, bool submits) {
+  if (submits) {
+    return requests::InsteadOfOption(given);
+  }
+  const bool selects = Has(command, "--user") && Has(command, "--state");
+  return selects ? requests::InsteadOfSelection(given) : std::string();
+}
+
 // What is said of an option that the command does not have. `submits`: as sbatch does.
 std::string UnknownOption(const CLI::App& command, std::string_view word, bool submits) {
   std::vector<std::string> names;
@@ -155,7 +169,7 @@ std::string UnknownOption(const CLI::App& command, std::string_view word, bool s
         "{0} ...\n",
         given, path);
   }
-  const std::string here = submits ? requests::InsteadOfOption(given) : std::string();
+  const std::string here = InsteadOfSlurms(command, given, submits);
   const std::string_view near =
       here.empty() && given.starts_with("--") ? base::NearestName(given, known) : "";
   return fmt::format("trainyard: unknown option '{}'{}{}; `{} --help` lists all\n", given,

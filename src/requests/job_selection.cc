@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "live/job_request.h"
+#include "requests/slurm/slurm_words.h"
 
 namespace trainyard::requests {
 namespace {
@@ -20,6 +21,10 @@ Result<v1::JobState> ReadState(const std::string& text) {
     if (names.back() == live::LowerCase(text)) {
       return static_cast<v1::JobState>(state);
     }
+  }
+  if (const std::string here = InsteadOfState(text); !here.empty()) {
+    return InvalidArgument(fmt::format("--state: '{}' is a state of Slurm; here it is '{}' ({})",
+                                       text, here, kSlurmPage));
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   return InvalidArgument(fmt::format("--state: {}", base::UnknownName("state", text, known)));

@@ -36,6 +36,8 @@ TEST(JobSelectionTest, TextsThatAreNoJobAndUnknownStatesAreRefused) {
   EXPECT_THAT(job.error().message, HasSubstr("'twelve' is no job"));
   EXPECT_THAT(FilterCall({.states = {"runing"}}, true).error().message,
               HasSubstr("--state: unknown state 'runing'"));
+  EXPECT_THAT(FilterCall({.states = {"PENDING"}}, true).error().message,
+              HasSubstr("'PENDING' is a state of Slurm; here it is 'waiting'"));
 }
 
 TEST(JobSelectionTest, AFilterByAnEndedStateAsksForEndedJobs) {

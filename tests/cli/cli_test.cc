@@ -136,6 +136,12 @@ TEST(UsageTest, AMistypedCommandIsNamedWithTheNearestOne) {
             std::string::npos);
 }
 
+TEST(UsageTest, CheckIsNamedValidateHere) {
+  const CommandResult result = RunTrainyard("trace check x.csv");
+  EXPECT_EQ(result.status, kWrongUsage);
+  EXPECT_EQ(result.err, "trainyard trace: unknown command 'check'; did you mean 'validate'?\n");
+}
+
 TEST(UsageTest, AMistypedPolicyIsNamedWithTheNearestOne) {
   const CommandResult result = RunTrainyard("simulate " + kExample + " --policy tiresas");
   EXPECT_EQ(result.status, kWrongUsage);

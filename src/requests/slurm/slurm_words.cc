@@ -101,6 +101,49 @@ constexpr std::array kSbatchOptions{
     OptionTwin{"no-kill/k", "it has no meaning here: workers of a job run and end together"},
     OptionTwin{"uid", "it is --user here"}};
 
+constexpr std::array kSelections{
+    OptionTwin{"user/u me account/A", "it is --user here"},
+    OptionTwin{"states/t state", "it is --state here"},
+    OptionTwin{"partition/p", "it is --queue here"},
+    OptionTwin{"name/n jobname", "it is --name here"},
+    OptionTwin{"jobs/j job", "the numbers of jobs need no option here"},
+    OptionTwin{"nodelist/w", "'trainyard nodes' shows which jobs a node has"},
+    OptionTwin{"iterate/i", "'trainyard status --watch' shows the list again and again"},
+    OptionTwin{"start", "'trainyard status JOB' says why a job waits"},
+    OptionTwin{"array/r", "it is 'trainyard status --tasks' here"},
+    OptionTwin{"format/o Format/O", "'trainyard status --json' has all fields"},
+    OptionTwin{"signal/s", "it is 'trainyard signal --signal NAME JOB' here"},
+    OptionTwin{"clusters/M", "it is --controller here"}};
+
+constexpr std::array kStates{Twin{"pending pd requeued rq suspended s", "waiting"},
+                             Twin{"configuring cf", "starting"},
+                             Twin{"r", "running"},
+                             Twin{"completing cg stopped", "stopping"},
+                             Twin{"cd", "completed"},
+                             Twin{"ca canceled", "cancelled"},
+                             Twin{"f timeout to node_fail nf out_of_memory oom boot_fail bf "
+                                  "deadline dl",
+                                  "failed"}};
+
+// The twin of `word`, "--name", "--name=VALUE" or "-l".
+std::string InsteadOf(std::span<const OptionTwin> twins, std::string_view word) {
+  const bool is_long = word.starts_with("--");
+  if (!is_long && (word.size() < 2 || word.front() != '-')) {
+    return {};
+  }
+  const std::string_view given = is_long ? word.substr(2, word.find('=') - 2) : word.substr(1, 1);
+  for (const OptionTwin& twin : twins) {
+    for (const std::string_view option : base::Split(twin.names, " ")) {
+      const std::size_t slash = std::min(option.find('/'), option.size());
+      const std::string_view letter = option.substr(std::min(slash + 1, option.size()));
+      if (given == (is_long ? option.substr(0, slash) : letter)) {
+        return std::string(twin.here);
+      }
+    }
+  }
+  return {};
+}
+
 bool IsSlurms(std::string_view word) {
   constexpr std::array<std::string_view, 3> kOthers{"scontrol", "sbcast", "sgather"};
   return std::any_of(kCommands.begin(), kCommands.end(),
@@ -193,17 +236,17 @@ std::string InsteadOfCommand(std::span<const std::string_view> words) {
   return twin == kCommands.end() ? std::string() : "trainyard " + std::string(twin->here);
 }
 
-std::string InsteadOfOption(std::string_view word) {
-  const bool is_long = word.starts_with("--");
-  if (!is_long && (word.size() < 2 || word.front() != '-')) {
-    return {};
-  }
-  const std::string_view given = is_long ? word.substr(2, word.find('=') - 2) : word.substr(1, 1);
-  for (const OptionTwin& twin : kSbatchOptions) {
-    for (const std::string_view option : base::Split(twin.names, " ")) {
-      const std::size_t slash = std::min(option.find('/'), option.size());
-      const std::string_view letter = option.substr(std::min(slash + 1, option.size()));
-      if (given == (is_long ? option.substr(0, slash) : letter)) {
+std::string InsteadOfOption(std::string_view word) { return InsteadOf(kSbatchOptions, word); }
+
+std::string InsteadOfSelection(std::string_view word) { return InsteadOf(kSelections, word); }
+
+std::string InsteadOfState(std::string_view word) {
+  std::string lower(word);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const Twin& twin : kStates) {
+    for (const std::string_view state : base::Split(twin.slurm, " ")) {
+      if (state == lower) {
         return std::string(twin.here);
       }
     }

@@ -19,6 +19,12 @@ inline constexpr const char* kSlurmPage = "docs/from-slurm.md";
 // sentence: "it is --queue here". Empty: sbatch has no such option.
 [[nodiscard]] std::string InsteadOfOption(std::string_view word);
 
+// Likewise of an option with which squeue and scancel choose jobs ("-u", "--states=PD").
+[[nodiscard]] std::string InsteadOfSelection(std::string_view word);
+
+// What a job's state of Slurm ("pending", "PD") is called here. Empty: Slurm has no such state.
+[[nodiscard]] std::string InsteadOfState(std::string_view word);
+
 // Commands of Slurm that the script calls, with the line of their first call: "srun (line 12)".
 struct SlurmCall {
   std::string command;

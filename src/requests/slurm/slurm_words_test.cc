@@ -39,6 +39,22 @@ TEST(SlurmWordsTest, OptionsOfSbatchHaveTheirTwins) {
   }
 }
 
+TEST(SlurmWordsTest, OptionsThatChooseJobsHaveTheirTwins) {
+  EXPECT_EQ(InsteadOfSelection("-u"), "it is --user here");
+  EXPECT_EQ(InsteadOfSelection("--states=PD"), "it is --state here");
+  EXPECT_EQ(InsteadOfSelection("-t"), "it is --state here");
+  EXPECT_EQ(InsteadOfSelection("-Z"), "");
+}
+
+TEST(SlurmWordsTest, StatesHaveTheirTwins) {
+  EXPECT_EQ(InsteadOfState("pending"), "waiting");
+  EXPECT_EQ(InsteadOfState("PD"), "waiting");
+  EXPECT_EQ(InsteadOfState("R"), "running");
+  EXPECT_EQ(InsteadOfState("TIMEOUT"), "failed");
+  EXPECT_EQ(InsteadOfState("runing"), "");
+  EXPECT_EQ(InsteadOfState(""), "");
+}
+
 // "srun:3 scontrol:1"
 std::string CallsOf(std::string_view script) {
   std::string text;
