@@ -59,6 +59,9 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   if (node.connection) {  // the same agent has connected again
     output_.Close(*node.connection);
   }
+  if (!node.alive) {
+    change_log_.NoteUp(id);
+  }
   judge_.SetRenewed(node.hello.start() != hello.start() ? std::optional(id) : std::nullopt);
   state_.leases.Join(connection, hello, state_.now);
   orders_.Welcome(connection);

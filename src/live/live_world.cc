@@ -179,6 +179,7 @@ void LiveWorld::ExpireLeases() {
       TakeAgentGone(*connection);
     }
     judge_.NoteAgentLost(node);
+    change_log_.NoteLost(node);
     Add({.kind = model::EventKind::kNodeDown, .at = state_.now, .node = node});
   }
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/access/change_log.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "base/text.h"
 #include "live/access/access.h"
 #include "live/access/changes.h"
 #include "live/job_request.h"
@@ -37,13 +40,32 @@ void ChangeLog::Note(const model::Event& event) {
       name += " and " + std::to_string(more) + " more, to " +
               state_.jobs.TextOf(note->other_jobs.back());
     }
-    lines_.push_back(name + ": " + note->text);
+    // The log has times of its own.
+    std::string text = note->text;
+    const std::string time = " at " + base::UtcText(state_.options.UnixSeconds(event.at));
+    if (const std::size_t at = text.find(time); at != std::string::npos) {
+      text.erase(at, time.size());
+    }
+    lines_.push_back(name + ": " + text);
   }
+}
+
+void ChangeLog::NoteLost(NodeId node) {
+  const Duration silent = state_.now - state_.leases[node].heard;
+  lines_.push_back(fmt::format(
+      "node {}: lost: nothing has been heard of its agent for {:.0f} s, and its lease is over",
+      state_.cluster.nodes[Index(node)].name, Seconds(silent) / state_.options.time_scale));
+}
+
+void ChangeLog::NoteUp(NodeId node) {
+  lines_.push_back("node " + state_.cluster.nodes[Index(node)].name + ": up");
 }
 
 void ChangeLog::Tell() {
   for (const std::string& line : std::exchange(lines_, {})) {
-    state_.options.log(line);
+    if (state_.options.log) {
+      state_.options.log(line);
+    }
   }
 }
 

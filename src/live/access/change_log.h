@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the operator's log of each change that somebody has made by a call: a line when its fact is
-// in the journal.
+// Tells the operator's log of each change that somebody has made by a call, and of nodes that are
+// lost and come up: a line when the fact is in the journal.
 #pragma once
 
 #include <string>
@@ -18,6 +18,10 @@ class ChangeLog {
 
   // A new fact. REQUIRES: the state has noted it.
   void Note(const model::Event& event);
+  // The node's lease is over. REQUIRES: the state has not noted it.
+  void NoteLost(NodeId node);
+  // The node's agent is there, and its lease did not run.
+  void NoteUp(NodeId node);
   // What has been noted is in the journal.
   void Tell();
 
