@@ -217,6 +217,19 @@ TEST_F(BookTest, ALoginHasTheRoleThatTheConfigurationGivesUnlessAnotherIsNamed) 
   EXPECT_EQ(role_of("olga", v1::Caller::USER), v1::Caller::USER);
 }
 
+TEST_F(BookTest, TheSameLoginIsNotAddedTwice) {
+  v1::ManageRequest request;
+  request.mutable_add_user()->set_user("ann");
+  request.mutable_add_user()->set_uid(1001);
+  Manage(request);
+  const auto again = authority_->Manage(Somebody(v1::Caller::ADMIN), request);
+  ASSERT_FALSE(again.ok());
+  EXPECT_NE(again.error().message.find("trainyard user remove ann"), std::string::npos)
+      << again.error().message;
+  request.mutable_add_user()->set_role(v1::Caller::OPERATOR);
+  Manage(request);
+}
+
 TEST_F(BookTest, ALoginWithoutARoleOfItsOwnHasWhatTheConfigurationGivesNow) {
   const std::string token = Buy(AddUser("olga", 1001)).value();
   EXPECT_EQ(authority_->CallerOf(token).value().role(), v1::Caller::OPERATOR);

@@ -40,7 +40,7 @@ void AddControllerAddress(CLI::App& command, IdentityOptions& options) {
 
 void AddOutput(CLI::App& command, IdentityOptions& options) {
   command.add_option("--output", options.file,
-                     "file for the secret, readable by you alone (default: standard output)");
+                     "file for the secret, readable by you alone (default, and -: standard output)");
 }
 
 Result<v1::ManageReply> Manage(const IdentityOptions& options, const v1::ManageRequest& request) {
@@ -52,7 +52,7 @@ Result<v1::ManageReply> Manage(const IdentityOptions& options, const v1::ManageR
 
 // What is shown once.
 Status GiveSecret(const IdentityOptions& options, const v1::ManageReply& reply) {
-  if (!options.file.empty()) {
+  if (!options.file.empty() && options.file != "-") {
     return identity::WriteSecretFile(options.file, reply.secret() + "\n");
   }
   fmt::print("{}\n", reply.secret());
