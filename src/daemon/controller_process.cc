@@ -31,6 +31,7 @@
 #include "rpc/address.h"
 #include "rpc/route.h"
 #include "rpc/server.h"
+#include "service/access_control.h"
 #include "store/folder.h"
 
 namespace trainyard::daemon {
@@ -359,18 +360,14 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
                                     .log = ChangesOf(options)});
 }
 
-rpc::Rate UserCallsOf(const ControllerOptions& options) {
+service::Rate UserCallsOf(const ControllerOptions& options) {
   constexpr double kBurst = 10;  // seconds' worth of calls
   return {.per_s = options.user_calls, .burst = std::max(1.0, kBurst * options.user_calls)};
 }
 
 rpc::ServerOptions ServerOptionsOf(const ControllerOptions& options,
-                                   identity::Authority& authority) {
-  return {.listen = options.listen,
-          .user_calls = UserCallsOf(options),
-          .authority = &authority,
-          .tls = options.tls,
-          .log = options.log};
+                                   service::AccessControl& access) {
+  return {.listen = options.listen, .access = &access, .tls = options.tls, .log = options.log};
 }
 
 Result<std::unique_ptr<identity::Door>> OpenDoor(const ControllerOptions& options, int port,
@@ -416,13 +413,14 @@ Periodic Renewing(const ControllerOptions& options, identity::Authority& authori
 // Takes other options while it lives.
 class Reloading {
  public:
-  Reloading(const ControllerOptions& options, identity::Authority& authority,
+  Reloading(const ControllerOptions& options, service::AccessControl& access,
             rpc::RpcServer& server)
       : options_(options) {
     if (options_.reloads != nullptr) {
       options_.reloads->Serve([&](const ControllerOptions& now) {
-        authority.SetAccess(now.all_users, now.operators, now.admins);
-        server.Reload(UserCallsOf(now));
+        access.authority()->SetAccess(now.all_users, now.operators, now.admins);
+        access.SetUserCalls(UserCallsOf(now));
+        server.CutRevoked();
         WarnOfUsers(now);
       });
     }
@@ -575,8 +573,9 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   transport.Open(controller.value()->world());
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority,
                    OpenAuthority(options, configuration->cluster));
+  service::AccessControl access(authority.get(), {.user_calls = UserCallsOf(options)});
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RpcServer> server,
-                   rpc::StartServer(ServerOptionsOf(options, *authority), transport));
+                   rpc::StartServer(ServerOptionsOf(options, access), transport));
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,
                    OpenDoor(options, server->port(), *authority));
   const Periodic renewing = Renewing(options, *authority);
@@ -584,7 +583,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   on_ready(server->port());
   Status status;
   {
-    const Reloading reloading(options, *authority, *server);
+    const Reloading reloading(options, access, *server);
     status = Serve(options, *controller.value(), {outboxes, presence}, clock, mailbox);
   }
   transport.Serve(nullptr);

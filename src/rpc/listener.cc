@@ -219,7 +219,7 @@ class OpenListener final : public Listener {
   [[nodiscard]] bool Count(const io::Descriptor& connection, const std::string& name) {
     Peer& peer = peers_[name];
     const bool too_many = peer.open >= limits_.open;
-    if (too_many || opens_.Take(name, MonotonicSeconds())) {
+    if (too_many || opens_.Take(name, service::MonotonicSeconds())) {
       if (!std::exchange(peer.refused, true) && log_) {
         log_(fmt::format(
             "refused {}: {}", name,
@@ -252,7 +252,7 @@ class OpenListener final : public Listener {
   std::vector<io::Descriptor> sockets_;
   const int port_;
   ConnectionLimits limits_;
-  RateLimit opens_;
+  service::RateLimit opens_;
   const Log log_;
   const io::Descriptor epoll_{epoll_create1(EPOLL_CLOEXEC)};
   const io::Descriptor stop_{eventfd(0, EFD_CLOEXEC)};

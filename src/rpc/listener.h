@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "rpc/rate_limit.h"
+#include "service/rate_limit.h"
 #include "trainyard/status.h"
 
 namespace trainyard::rpc {
@@ -15,7 +15,7 @@ namespace trainyard::rpc {
 // An IPv6 address counts by its first 64 bits.
 struct ConnectionLimits {
   int open = 1024;  // at a time; less where the process may have few descriptors open
-  Rate opens{.per_s = 100, .burst = 1000};  // new ones
+  service::Rate opens{.per_s = 100, .burst = 1000};  // new ones
   // Those of the machine itself are all its users': no limit.
   bool on_loopback = false;
 };

@@ -16,6 +16,7 @@
 
 #include "rpc/client.h"
 #include "rpc/server.h"
+#include "service/access_control.h"
 #include "trainyard/live.grpc.pb.h"
 
 namespace trainyard::rpc {
@@ -381,7 +382,8 @@ TEST_F(CallTest, TheServersEndAnswersOpenCalls) {
 
 TEST(ServerTest, TooManyCallsAreRefused) {
   FakeInbox inbox;
-  const auto server = MustStart(inbox, {.max_calls = 1});
+  service::AccessControl access(nullptr, {.max_calls = 1});
+  const auto server = MustStart(inbox, {.access = &access});
   const auto call = [&] { return ConnectTo(server->port())->Call(NodesCall(), kTimeout); };
   auto first = std::async(call);
   const auto calls = inbox.WaitForCalls(1);
@@ -600,7 +602,8 @@ TEST(AgentTest, CloseComesAfterWhatWasSent) {
 
 TEST(AgentTest, TooManyAreRefused) {
   FakeInbox inbox;
-  const auto server = MustStart(inbox, {.max_agents = 1});
+  service::AccessControl access(nullptr, {.max_agents = 1});
+  const auto server = MustStart(inbox, {.access = &access});
   auto first = std::make_unique<FakeAgent>(server->port());
   inbox.WaitForAgentEvents(1);
   FakeAgent second(server->port());

@@ -19,12 +19,12 @@
 
 #include "base/check.h"
 #include "base/try.h"
-#include "identity/authority.h"
 #include "rpc/address.h"
 #include "rpc/identity_service.h"
 #include "rpc/listener.h"
 #include "rpc/route.h"
 #include "rpc/wire.h"
+#include "service/access_control.h"
 #include "trainyard/live.grpc.pb.h"
 
 namespace trainyard::rpc {
@@ -41,7 +41,7 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const ServerOptions
     return grpc::InsecureServerCredentials();
   }
   namespace tls = grpc::experimental;
-  const identity::TlsFiles files = options.authority->tls();
+  const identity::TlsFiles files = options.access->authority()->tls();
   tls::TlsServerCredentialsOptions made(std::make_shared<tls::FileWatcherCertificateProvider>(
       files.key, files.certificate, files.authority, kSeconds));
   made.watch_root_certs();
@@ -51,16 +51,18 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const ServerOptions
   return tls::TlsServerCredentials(made);
 }
 
+service::Credential CredentialOf(const grpc::CallbackServerContext& context) {
+  return {.token = TokenOf(context), .certificate = PeerCertificate(context)};
+}
+
 // The caller has not proved who it is.
 grpc::Status Unknown(const Error& error) {
   return {grpc::StatusCode::UNAUTHENTICATED, error.message};
 }
 
-// A call that comes too soon after others of its caller's.
-grpc::Status TooSoon(const v1::Caller& caller, const Rate& rate, double wait_s) {
-  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
-          fmt::format("{} makes more than {:g} calls per second; try again in {:.0f} s",
-                      identity::NameOf(caller), rate.per_s, std::ceil(wait_s))};
+// A limit is reached.
+grpc::Status TooMany(const Error& error) {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.message};
 }
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the controller stops"}; }
@@ -79,7 +81,7 @@ class OpenCall final : public grpc::ServerUnaryReactor {
       : server_(server), context_(context), fill_(std::move(fill)) {}
 
   void set_number(std::uint64_t number) { number_ = number; }
-  [[nodiscard]] std::string token() const { return TokenOf(*context_); }
+  [[nodiscard]] service::Credential credential() const { return CredentialOf(*context_); }
 
   void Log(const std::string& why) const;
 
@@ -158,7 +160,7 @@ class AgentConnection final : public AgentReactor {
     Cut(Unknown(why));
   }
 
-  [[nodiscard]] std::string certificate() const { return PeerCertificate(*context_); }
+  [[nodiscard]] service::Credential credential() const { return CredentialOf(*context_); }
 
   void OnReadDone(bool ok) override;
 
@@ -278,14 +280,14 @@ class Server final : public RpcServer {
  public:
   Server(const ServerOptions& options, Inbox& inbox)
       : options_(options),
+        access_(options.access == nullptr ? everybody_ : *options.access),
         inbox_(inbox),
         cluster_(*this),
         agents_(*this),
-        identity_(
-            options.authority == nullptr
-                ? nullptr
-                : MakeIdentityService(*options.authority, options.log, [this] { CutRevoked(); })),
-        user_calls_(options.user_calls) {}
+        identity_(access_.authority() == nullptr
+                      ? nullptr
+                      : MakeIdentityService(*access_.authority(), options.log,
+                                            [this] { CutRevoked(); })) {}
   ~Server() override { Stop(); }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -343,27 +345,16 @@ class Server final : public RpcServer {
     }
   }
 
-  void Reload(Rate user_calls) override {
-    user_calls_.SetRate(user_calls);
-    if (options_.authority != nullptr) {
-      CutRevoked();
-    }
-  }
-
   [[nodiscard]] Inbox& inbox() { return inbox_; }
 
-  // Who makes the call; no value: nobody is asked.
+  // Who makes the call; none: authentication is off.
   [[nodiscard]] Result<std::optional<v1::Caller>> CallerOf(
       const grpc::CallbackServerContext& context) const {
-    if (options_.authority == nullptr) {
-      return std::optional<v1::Caller>();
-    }
-    Result<v1::Caller> caller = options_.authority->CallerOf(TokenOf(context));
+    Result<std::optional<v1::Caller>> caller = access_.CallerOf(CredentialOf(context));
     if (!caller.ok()) {
       Log(context, caller.error().message);
-      return caller.error();
     }
-    return std::optional(std::move(caller).value());
+    return caller;
   }
 
   void Log(const grpc::CallbackServerContext& context, const std::string& why) const {
@@ -373,21 +364,17 @@ class Server final : public RpcServer {
   }
 
   void Open(OpenCall* call, v1::ClientRequest request) {
-    if (request.caller().role() == v1::Caller::USER) {
-      const auto soon = user_calls_.Take(identity::NameOf(request.caller()), MonotonicSeconds());
-      if (soon) {
-        const grpc::Status status = TooSoon(request.caller(), user_calls_.rate(), soon->wait_s);
-        if (soon->first) {
-          call->Log(status.error_message());
-        }
-        return call->Refuse(status, soon->wait_s);
+    if (const auto soon = access_.CountCall(request.caller(), service::MonotonicSeconds())) {
+      if (soon->first) {
+        call->Log(soon->error.message);
       }
+      return call->Refuse(TooMany(soon->error), soon->wait_s);
     }
     grpc::Status refusal;
     std::uint64_t number = 0;
     {
       const std::lock_guard lock(mutex_);
-      refusal = WhyRefused(calls_.size(), options_.max_calls, "calls");
+      refusal = RefusalOf(access_.CheckOpenCalls(calls_.size()));
       if (refusal.ok()) {
         number = ++last_number_;
         call->set_number(number);
@@ -415,12 +402,12 @@ class Server final : public RpcServer {
 
   [[nodiscard]] AgentReactor* Open(grpc::CallbackServerContext* context) {
     const std::lock_guard lock(mutex_);  // from before it is known to be good until it can be cut
-    Result<std::string> node = NodeOf(*context);
+    Result<std::string> node = access_.NodeOf(CredentialOf(*context));
     if (!node.ok()) {
       Log(*context, node.error().message);
       return new RefusedAgent(Unknown(node.error()));
     }
-    if (const grpc::Status refusal = WhyRefused(connections_.size(), options_.max_agents, "agents");
+    if (const grpc::Status refusal = RefusalOf(access_.CheckOpenAgents(connections_.size()));
         !refusal.ok()) {
       return new RefusedAgent(refusal);
     }
@@ -431,16 +418,15 @@ class Server final : public RpcServer {
     return agent.get();
   }
 
-  // Ends what was let in with proofs that have been revoked since.
-  void CutRevoked() {
+  void CutRevoked() override {
     std::map<OpenCall*, Error> calls;
     std::map<std::shared_ptr<AgentConnection>, Error> agents;
     std::vector<std::uint64_t> gone;
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [number, call] : calls_) {
-        if (const auto caller = options_.authority->CallerOf(call->token()); !caller.ok()) {
-          calls.emplace(call, caller.error());
+        if (const Status served = access_.CheckCall(call->credential()); !served.ok()) {
+          calls.emplace(call, served.error());
           gone.push_back(number);
         }
       }
@@ -448,11 +434,8 @@ class Server final : public RpcServer {
         calls_.erase(number);
       }
       for (const auto& [number, agent] : connections_) {
-        const std::string certificate = agent->certificate();
-        const auto node = certificate.empty() ? Result<std::string>(std::string())
-                                              : options_.authority->NodeOf(certificate);
-        if (!node.ok()) {
-          agents.emplace(agent, node.error());
+        if (const Status served = access_.CheckAgent(agent->credential()); !served.ok()) {
+          agents.emplace(agent, served.error());
         }
       }
     }
@@ -477,34 +460,9 @@ class Server final : public RpcServer {
   }
 
  private:
-  // The node for which the agent may speak; empty: any.
-  [[nodiscard]] Result<std::string> NodeOf(const grpc::CallbackServerContext& context) const {
-    if (options_.authority == nullptr) {
-      return std::string();
-    }
-    if (const std::string certificate = PeerCertificate(context); !certificate.empty()) {
-      return options_.authority->NodeOf(certificate);
-    }
-    ASSIGN_OR_RETURN(const v1::Caller caller, options_.authority->CallerOf(TokenOf(context)));
-    if (identity::Authority::MayBeAgent(caller)) {
-      return std::string();
-    }
-    return Failed(
-        fmt::format("{} may not join as a node; expected an agent with a certificate, of "
-                    "the controller's own user or of root",
-                    identity::NameOf(caller)));
-  }
-
   // REQUIRES: mutex_ held
-  [[nodiscard]] grpc::Status WhyRefused(std::size_t open, int most, const char* what) const {
-    if (stopping_) {
-      return Stopping();
-    }
-    if (open < static_cast<std::size_t>(most)) {
-      return grpc::Status::OK;
-    }
-    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
-            fmt::format("trainyard: {} {} are open already; try again later", open, what)};
+  [[nodiscard]] grpc::Status RefusalOf(const Status& room) const {
+    return stopping_ ? Stopping() : room.ok() ? grpc::Status::OK : TooMany(room.error());
   }
 
   [[nodiscard]] std::shared_ptr<AgentConnection> Find(std::uint64_t connection) {
@@ -537,11 +495,12 @@ class Server final : public RpcServer {
   }
 
   const ServerOptions options_;
+  service::AccessControl everybody_{nullptr, {}};  // in charge if the options name no other one
+  service::AccessControl& access_;
   Inbox& inbox_;
   ClusterService cluster_;
   AgentsService agents_;
   const std::unique_ptr<grpc::Service> identity_;  // null: nobody is asked
-  RateLimit user_calls_;
   std::unique_ptr<Listener> listener_;
 
   // Never held while the inbox is called; taken before a connection's own.
@@ -575,12 +534,12 @@ void AgentConnection::OnReadDone(bool ok) {
       End({grpc::StatusCode::INVALID_ARGUMENT, "the first message is no Hello"});
       return;
     }
-    if (incoming_.has_hello() && !node_.empty() && incoming_.hello().node() != node_) {
-      const std::string why =
-          fmt::format("the certificate is that of node '{}', and the agent says that it is '{}'",
-                      node_, incoming_.hello().node());
-      server_.Log(*context_, why);
-      End({grpc::StatusCode::PERMISSION_DENIED, why});
+    const Status named = incoming_.has_hello()
+                             ? service::AccessControl::CheckHello(node_, incoming_.hello())
+                             : Status();
+    if (!named.ok()) {
+      server_.Log(*context_, named.error().message);
+      End({grpc::StatusCode::PERMISSION_DENIED, named.error().message});
       return;
     }
     deliver = !ending_;
@@ -642,7 +601,8 @@ Result<std::unique_ptr<RpcServer>> StartServer(const ServerOptions& options, Inb
   RETURN_IF_ERROR(CheckListenAddress("--listen", options.listen));
   QuietGrpc();
   ServerOptions taken = options;
-  taken.tls = options.authority != nullptr && (options.tls || !IsLoopback(options.listen));
+  const bool authenticates = options.access != nullptr && options.access->authority() != nullptr;
+  taken.tls = authenticates && (options.tls || !IsLoopback(options.listen));
   auto server = std::make_unique<Server>(taken, inbox);
   if (const Status started = server->Start(); !started.ok()) {
     return Failed(

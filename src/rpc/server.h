@@ -9,13 +9,12 @@
 #include <string>
 
 #include "rpc/listener.h"
-#include "rpc/rate_limit.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 
-namespace trainyard::identity {
-class Authority;
-}  // namespace trainyard::identity
+namespace trainyard::service {
+class AccessControl;
+}  // namespace trainyard::service
 
 namespace trainyard::rpc {
 
@@ -39,15 +38,10 @@ class Inbox {
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";  // port 0: any free one
   int max_message_bytes = 1 << 20;
-  int max_calls = 4096;  // at once; more are refused with RESOURCE_EXHAUSTED
-  int max_agents = 4096;
   ConnectionLimits connections{};
-  // Of each user who is neither operator nor admin. More are refused with RESOURCE_EXHAUSTED and
-  // with when to try again.
-  Rate user_calls{};
-  // Whom to ask who makes a call, which is then in ClientRequest::caller. Must outlive the server;
-  // null: nobody, everything comes in.
-  identity::Authority* authority = nullptr;
+  // Decides about each call, whose caller is then in ClientRequest::caller, and each agent. Must
+  // outlive the server; null: authentication is off, and limits have their defaults.
+  service::AccessControl* access = nullptr;
   // By TLS with the authority's certificates; they are read again when their files change. An
   // address that is not of this machine alone is listened at in no other way, if there is an
   // authority.
@@ -66,8 +60,8 @@ class RpcServer {
   virtual void Reply(std::uint64_t call, v1::ClientReply reply) = 0;
   virtual void Send(std::uint64_t connection, v1::ControllerMessage message) = 0;
   virtual void Close(std::uint64_t connection) = 0;
-  // Another limit of ServerOptions, and whoever the authority does not serve any more is cut off.
-  virtual void Reload(Rate user_calls) = 0;
+  // Ends calls and agents whose credentials have been revoked since they came in.
+  virtual void CutRevoked() = 0;
 };
 
 // `inbox` must outlive the server. Errors: the address is taken or is none of this machine.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <future>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "rpc/client.h"
 #include "rpc/identity_calls.h"
 #include "rpc/server.h"
+#include "service/access_control.h"
 #include "support/scratch_folder.h"
 #include "trainyard/live.grpc.pb.h"
 
@@ -110,11 +112,13 @@ class TlsTest : public testing::Test {
     return std::move(opened).value();
   }
   void Start(bool tls = true) {
-    auto started =
-        StartServer({.user_calls = rate_, .authority = authority_.get(), .tls = tls}, inbox_);
+    auto started = StartServer({.access = &Access(), .tls = tls}, inbox_);
     ASSERT_TRUE(started.ok()) << started.error().message;
     server_ = std::move(started).value();
     inbox_.Serve(server_.get());
+  }
+  service::AccessControl& Access() {
+    return access_.emplace_back(authority_.get(), service::AccessLimits{.user_calls = rate_});
   }
   [[nodiscard]] std::string address() const {
     return "127.0.0.1:" + std::to_string(server_->port());
@@ -187,9 +191,10 @@ class TlsTest : public testing::Test {
     return route;
   }
 
-  Rate rate_;
+  service::Rate rate_;
   ScratchFolder folder_;
   std::unique_ptr<identity::Authority> authority_;
+  std::deque<service::AccessControl> access_;
   CountingInbox inbox_;
   std::unique_ptr<RpcServer> server_;
   std::atomic<bool> ended_ = false;
@@ -239,7 +244,7 @@ TEST_F(TlsTest, ANodeIsNoControllerForAnybody) {
   ASSERT_TRUE(identity::WriteSecretFile(authority_->tls().key, node.key).ok());
   ASSERT_TRUE(identity::WritePublicFile(authority_->tls().certificate, node.certificate).ok());
   CountingInbox inbox;
-  auto other = StartServer({.authority = authority_.get(), .tls = true}, inbox);
+  auto other = StartServer({.access = &Access(), .tls = true}, inbox);
   ASSERT_TRUE(other.ok());
   inbox.Serve(other.value().get());
   Route route = RouteOf(0);
@@ -341,7 +346,7 @@ TEST_F(TlsTest, NothingIsSaidToAPortWithoutItsSocket) {
 
 // As users of the controller's machine do where it listens at an address that others reach.
 TEST_F(TlsTest, AnAddressOfThisMachineIsServedByTheLocalSocket) {
-  auto started = StartServer({.listen = "0.0.0.0:0", .authority = authority_.get()}, inbox_);
+  auto started = StartServer({.listen = "0.0.0.0:0", .access = &Access()}, inbox_);
   ASSERT_TRUE(started.ok()) << started.error().message;
   server_ = std::move(started).value();
   inbox_.Serve(server_.get());
@@ -505,7 +510,7 @@ TEST_F(TlsTest, JoiningNeedsTheRightControllerAndTheRightToken) {
 }
 
 TEST_F(TlsTest, AddressesOfOtherMachinesAreServedByTlsOnly) {
-  auto started = StartServer({.listen = "0.0.0.0:0", .authority = authority_.get()}, inbox_);
+  auto started = StartServer({.listen = "0.0.0.0:0", .access = &Access()}, inbox_);
   ASSERT_TRUE(started.ok());
   server_ = std::move(started).value();
   inbox_.Serve(server_.get());

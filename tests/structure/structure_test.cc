@@ -186,8 +186,8 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert(
-        {"originals/results", "requests", "rpc", "daemon", "experiments", "profiler", "launcher"});
+    all.insert({"originals/results", "requests", "service", "rpc", "daemon", "experiments",
+                "profiler", "launcher"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
@@ -218,7 +218,8 @@ const std::map<std::string, Folders>& MayInclude() {
       {"supervisor", {"base", "io", "cgroup", "identity", "launcher"}},
       {"live", kLive},
       {"requests", {"base", "io", "model", "trace", "live"}},
-      {"rpc", {"base", "io", "identity"}},
+      {"service", {"base", "identity"}},
+      {"rpc", {"base", "io", "identity", "service"}},
       {"daemon", kAll},
       {"profiler", {"base", "io", "profile", "loader", "results", "supervisor"}},
       {"cli", kAll}};

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace trainyard::rpc {
+namespace trainyard::service {
 
 struct Rate {
   double per_s = 0;  // 0: no limit
@@ -50,4 +50,4 @@ class RateLimit {
 // Seconds of the monotonic clock.
 [[nodiscard]] double MonotonicSeconds();
 
-}  // namespace trainyard::rpc
+}  // namespace trainyard::service

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/rate_limit.h"
+#include "service/rate_limit.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-namespace trainyard::rpc {
+namespace trainyard::service {
 
 double RateLimit::TokensOf(const Bucket& bucket, double now_s) const {
   return std::min(rate_.burst, bucket.tokens + rate_.per_s * std::max(0.0, now_s - bucket.at));
@@ -50,4 +50,4 @@ double MonotonicSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace trainyard::rpc
+}  // namespace trainyard::service

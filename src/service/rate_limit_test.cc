@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/rate_limit.h"
+#include "service/rate_limit.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace trainyard::rpc {
+namespace trainyard::service {
 namespace {
 
 TEST(RateLimit, TakesABurstAndThenWhatTheRateGives) {
@@ -80,4 +80,4 @@ TEST(RateLimitTest, TheRateMayChange) {
 }
 
 }  // namespace
-}  // namespace trainyard::rpc
+}  // namespace trainyard::service
