@@ -41,7 +41,8 @@ class AccessControlTest : public testing::Test {
     v1::ManageRequest invite;
     invite.mutable_node_token()->set_node(node);
     v1::JoinRequest join;
-    join.set_secret(Manage(invite).secret());
+    const std::string secret = Manage(invite).secret();  // "SECRET.FINGERPRINT"
+    join.set_secret(secret.substr(0, secret.find('.')));
     join.set_node(node);
     join.set_request(identity::RequestFor(identity::NewCertificateKey()).value());
     return {.token = "", .certificate = authority_->Join(join).value().certificate()};
