@@ -39,8 +39,9 @@ void AddControllerAddress(CLI::App& command, IdentityOptions& options) {
 }
 
 void AddOutput(CLI::App& command, IdentityOptions& options) {
-  command.add_option("--output", options.file,
-                     "file for the secret, readable by you alone (default, and -: standard output)");
+  command.add_option(
+      "--output", options.file,
+      "file for the secret, readable by you alone (default, and -: standard output)");
 }
 
 Result<v1::ManageReply> Manage(const IdentityOptions& options, const v1::ManageRequest& request) {
