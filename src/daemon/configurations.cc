@@ -50,8 +50,8 @@ void PutInPlace(const Cluster& present, Cluster& next) {
   }
   std::vector<NodeSpec> nodes;
   for (const NodeSpec& node : present.nodes) {
-    auto again = named.extract(node.name);
-    nodes.push_back(again.empty() ? node : std::move(again.mapped()));
+    const auto again = named.extract(node.name);
+    nodes.push_back(again.empty() ? node : again.mapped());
     nodes.back().gpus = again.empty() ? 0 : nodes.back().gpus;
   }
   for (NodeSpec& node : next.nodes) {

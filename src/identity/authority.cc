@@ -404,6 +404,20 @@ void Authority::AddOwn(v1::IdentityBook& book) const {
   }
 }
 
+// An error where the book has the same login already.
+static Status CheckNewLogin(const v1::IdentityBook& book, const v1::ManageRequest::AddUser& add) {
+  const bool is_known =
+      std::any_of(book.users().begin(), book.users().end(), [&add](const auto& user) {
+        return user.user() == add.user() && user.uid() == add.uid() && user.role() == add.role();
+      });
+  return is_known
+             ? Status(Failed(fmt::format(
+                   "'{0}' (uid {1}) has this login already; its secret serves on several machines; "
+                   "for another secret end the logins first: trainyard user remove {0}",
+                   add.user(), add.uid())))
+             : Status();
+}
+
 Status Authority::Change(const v1::Caller& caller, const v1::ManageRequest& request,
                          v1::ManageReply& reply) {
   const std::string by = NameOf(caller);
@@ -430,17 +444,7 @@ Status Authority::Change(const v1::Caller& caller, const v1::ManageRequest& requ
     case v1::ManageRequest::kAddUser: {
       const v1::ManageRequest::AddUser& add = request.add_user();
       RETURN_IF_ERROR(check(add.user()));
-      const auto& users = book_.users();
-      if (std::any_of(users.begin(), users.end(), [&add](const auto& user) {
-            return user.user() == add.user() && user.uid() == add.uid() &&
-                   user.role() == add.role();
-          })) {
-        return Failed(
-            fmt::format("'{0}' (uid {1}) has this login already; its secret serves on several "
-                        "machines; for another "
-                        "secret end the logins first: trainyard user remove {0}",
-                        add.user(), add.uid()));
-      }
+      RETURN_IF_ERROR(CheckNewLogin(book_, add));
       const std::string secret = NewSecret();
       v1::IdentityBook::User& user = *book_.add_users();
       user.set_user(add.user());

@@ -173,7 +173,7 @@ TEST_F(LiveConfigurationTest, AnotherPolicyKeepsWhatRunsAndServesTheQueueInItsOr
 
 // Open() compares what the last snapshot and the rest of the journal give with the whole journal.
 TEST_F(LiveConfigurationTest, ARestartGoesOnWithTheLastConfiguration) {
-  for (const std::uint64_t entries : {1, 2, 1000}) {
+  for (const std::uint64_t entries : {1U, 2U, 1000U}) {
     snapshots_.entries = entries;
     Submit(2);
     cluster_.nodes.push_back({.name = "n" + std::to_string(entries), .gpus = 2});

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/earlier.h"
 #include "base/try.h"
+#include "engine/engine.h"
 #include "live/job_request.h"
 #include "profile/execution_model.h"
 #include "supervisor/data/data_store.h"

@@ -13,9 +13,11 @@ MemoryStore::MemoryStore(const MemoryStore& other)
       changes_(other.changes_) {}
 
 MemoryStore& MemoryStore::operator=(const MemoryStore& other) {
-  disk_ = std::make_shared<MemoryDisk>(*other.disk_);
-  epoch_ = other.epoch_;
-  changes_ = other.changes_;
+  if (this != &other) {
+    disk_ = std::make_shared<MemoryDisk>(*other.disk_);
+    epoch_ = other.epoch_;
+    changes_ = other.changes_;
+  }
   return *this;
 }
 
