@@ -25,7 +25,7 @@ TEST(VarintTest, SevenBitsAByteTheLowestFirst) {
 
 TEST(VarintTest, WhatIsWrittenIsReadAndTheRestIsLeft) {
   for (unsigned bit = 0; bit < 64; ++bit) {
-    for (const std::uint64_t off : {-1, 0, 1}) {
+    for (const std::uint64_t off : {~std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}}) {
       const std::uint64_t value = (std::uint64_t{1} << bit) + off;
       const std::string bytes = Written(value) + "rest";
       std::string_view left = bytes;
