@@ -20,7 +20,7 @@ std::vector<const NodeSpec*> ShapesOf(const Cluster& cluster) {
     const bool known = std::any_of(shapes.begin(), shapes.end(), [&node](const NodeSpec* shape) {
       return shape->gpus == node.gpus && shape->capacity == node.capacity;
     });
-    if (!known) {
+    if (!known && node.gpus > 0) {  // otherwise it has been removed
       shapes.push_back(&node);
     }
   }

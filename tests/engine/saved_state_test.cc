@@ -184,7 +184,7 @@ void ExpectSame(engine::Engine& engine, const std::vector<Step>& steps, std::siz
 
 TEST_P(SavedState, GoesOnAsIfThereHadBeenNoBreak) {
   std::size_t resumed = 0;
-  for (unsigned seed = 1; seed <= Rounds(2U); ++seed) {
+  for (unsigned seed = 1; seed <= Rounds(40U); ++seed) {
     const TestRun run = Run(seed);
     const TestResult original = RunTest(run);
     ASSERT_TRUE(original.status.ok()) << original.status.error().message;
@@ -268,7 +268,10 @@ TestRun Changed(TestRun run, const Case& one, std::mt19937& random) {
   switch (random() % 4) {
     case 0: {
       std::vector<Case> others = Cases();
-      std::erase_if(others, [&](const Case& other) { return other.elastic != one.elastic; });
+      // Some policies take GPUs of one type only.
+      std::erase_if(others, [&](const Case& other) {
+        return other.elastic != one.elastic || (one.several_types && !other.several_types);
+      });
       const Case& other = others[random() % others.size()];
       run.policy = other.policy;
       run.placement = other.placement;
@@ -365,7 +368,7 @@ class Followed {
 
 TEST_P(SavedState, AnotherConfigurationIsTakenAsByAnEngineMadeWithIt) {
   std::size_t taken = 0;
-  for (unsigned seed = 1; seed <= Rounds(2U); ++seed) {
+  for (unsigned seed = 1; seed <= Rounds(4U); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TestRun run = Run(seed);
     run.cluster.changes.clear();
@@ -376,10 +379,12 @@ TEST_P(SavedState, AnotherConfigurationIsTakenAsByAnEngineMadeWithIt) {
     world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
                                 engine, {.until = AtSeconds(2500)});
     std::mt19937 random(seed);
+    auto left = random() % 12;  // steps before the next change
     for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
          batch = world.Next(engine.next_wakeup())) {
       followed.Step(batch);
-      if (random() % 25 == 0) {
+      if (left-- == 0) {
+        left = random() % 50;
         run = Changed(run, GetParam(), random);
         SCOPED_TRACE("at " + std::to_string(Seconds(batch.now)) + " s " + run.policy + " on " +
                      run.placement + " " + run.grouping);
@@ -390,7 +395,7 @@ TEST_P(SavedState, AnotherConfigurationIsTakenAsByAnEngineMadeWithIt) {
       ASSERT_FALSE(HasFatalFailure());
     }
   }
-  EXPECT_GE(taken, Rounds(3U));
+  EXPECT_GE(taken, Rounds(2U));
 }
 
 std::vector<Case> Cases() {

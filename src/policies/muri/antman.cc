@@ -76,6 +76,9 @@ Proposal AntmanDecision::Take() {
     if (held.gpus > 0) {
       CloseFull(snapshot_.jobs->spec(id), held.slices, held.running);
       Use(snapshot_.jobs->spec(id), held.slices, held.running);
+      if (held.sharing != Sharing::kCollocated) {  // from a policy before this one
+        Close(held.slices);
+      }
     }
     if (held.gpus > 0 && held.running) {
       proposal_.demands.push_back(Kept(id, held));
@@ -114,6 +117,12 @@ void AntmanDecision::CloseFull(const JobSpec& job, const Slices& slices, bool ru
     NodeUse& node = nodes_[Index(slice.node)];
     node.closed |=
         slice.gpus & (IsGuaranteed(job) || !running ? node.guaranteed : node.opportunistic);
+  }
+}
+
+void AntmanDecision::Close(const Slices& slices) {
+  for (const Slice& slice : slices) {
+    nodes_[Index(slice.node)].closed |= slice.gpus;
   }
 }
 

@@ -52,6 +52,8 @@ class AntmanDecision {
     [[nodiscard]] std::uint64_t FreeOfGuaranteed() const { return up & ~guaranteed & ~closed; }
   };
 
+  // Nobody gets these beside their holder.
+  void Close(const Slices& slices);
   void CloseFull(const JobSpec& job, const Slices& slices, bool running);
   void Use(const JobSpec& job, const Slices& slices, bool running);
   void Try(JobId id);
