@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 // A user that goes with the object, with a home of its own.
@@ -258,6 +259,9 @@ TEST_F(UsersTest, NodesJoinByTokenAndUsersLogInOverTls) {
   cluster_.StartController();
   const std::string token = cluster_.Path("n0.token");
   ASSERT_EQ(Admin({"node", "token", "n0", "--output", token}).err, "");
+  const Answer shown = Admin({"node", "token", "n0", "--output", "-"});
+  EXPECT_THAT(shown.out, MatchesRegex("[0-9a-f]+\\.[0-9a-f]+\n")) << "a secret on standard output";
+  EXPECT_FALSE(std::filesystem::exists("-"));
   cluster_.options().agent = {"--join-token-file", token};
   cluster_.StartAgent(0);
   EXPECT_TRUE(Eventually([&] { return cluster_.NodeStatus(0).up(); }));
