@@ -42,6 +42,14 @@ bool IsSame(const NodeSpec& one, const NodeSpec& other) {
          one.remote_kbps == other.remote_kbps;
 }
 
+// The same decisions follow from two of one content, whoever has made them and when.
+std::string ContentOf(GivenConfiguration given) {
+  given.number = 0;
+  given.author.clear();
+  given.since = 0;
+  return given.Note();
+}
+
 // The nodes of `next` in the places that they have in `present`, and new ones behind these.
 void PutInPlace(const Cluster& present, Cluster& next) {
   std::map<std::string, NodeSpec, std::less<>> named;
@@ -62,8 +70,9 @@ void PutInPlace(const Cluster& present, Cluster& next) {
   next.nodes = std::move(nodes);
 }
 
-Result<std::shared_ptr<const Parts>> MakeParts(const GivenConfiguration& given,
-                                               const std::string& profiles) {
+// With its parts as owner; `given` gets the digest of the profiles.
+Result<std::shared_ptr<engine::Configuration>> Make(GivenConfiguration& given,
+                                                    const std::string& profiles) {
   auto parts = std::make_shared<Parts>();
   parts->cluster = given.cluster;
   ASSIGN_OR_RETURN(parts->models, scenario::KnownModels::Read(profiles, parts->cluster));
@@ -72,7 +81,18 @@ Result<std::shared_ptr<const Parts>> MakeParts(const GivenConfiguration& given,
                    scenario::AssembleComponents(given.names, parts->cluster, profiles, loader));
   RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
   RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
-  return std::shared_ptr<const Parts>(std::move(parts));
+  const std::string models = parts->models.Digest();
+  if (!given.models.empty() && given.models != models) {
+    return BadInput(
+        "--profiles gives others than the journal was written with; expected the same "
+        "as before, or another state folder");
+  }
+  given.models = models;
+  std::shared_ptr<engine::Configuration> made =
+      scenario::LiveConfiguration(parts->models, parts->assembly, parts->cluster);
+  made->text = TextOf(given);
+  made->owner = std::move(parts);
+  return made;
 }
 
 void AddChange(std::string& changes, const std::string& change) {
@@ -174,6 +194,11 @@ std::string ChangesBetween(const GivenConfiguration& former, const GivenConfigur
   CompareNames("admission", former.names.admission, next.names.admission, changes);
   CompareNames("grouping", former.names.grouping, next.names.grouping, changes);
   CompareNames("tuning", former.names.tuning, next.names.tuning, changes);
+  if (former.cluster.checkpoint_interval != next.cluster.checkpoint_interval) {
+    AddChange(changes, fmt::format("checkpoint_interval {} s, now {} s",
+                                   Seconds(former.cluster.checkpoint_interval),
+                                   Seconds(next.cluster.checkpoint_interval)));
+  }
   CompareNodes(former.cluster, next.cluster, changes);
   for (const GpuType& type : next.cluster.gpu_types) {
     if (former.cluster.SpeedOf(type.name) != type.speed) {
@@ -233,22 +258,17 @@ Result<engine::SharedConfiguration> Configurations::Read(
     return BadInput("preset '" + given.names.preset +
                     "' is another one than the journal was written with; expected the former");
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Parts> parts, MakeParts(given, profiles_));
-  const std::string models = parts->models.Digest();
-  if (!given.models.empty() && given.models != models) {
-    return BadInput(
-        "--profiles gives others than the journal was written with; expected the same "
-        "as before, or another state folder");
+  std::shared_ptr<engine::Configuration> next;
+  if (last_ != nullptr && last_content_ == ContentOf(given)) {
+    next = std::make_shared<engine::Configuration>(*last_);
+  } else {
+    ASSIGN_OR_RETURN(next, Make(given, profiles_));
+    last_content_ = ContentOf(given);
   }
-  given.models = models;
-  const std::shared_ptr<engine::Configuration> next =
-      scenario::LiveConfiguration(parts->models, parts->assembly, parts->cluster);
   next->number = given.number;
   next->note = given.Note();
   next->author = given.author;
   next->since = given.since;
-  next->text = TextOf(given);
-  next->owner = parts;
   last_ = next;
   return last_;
 }

@@ -55,8 +55,10 @@ class Configurations final : public engine::ConfigurationSource {
 
  private:
   const std::string profiles_;
-  // The last one: world and engine ask for the same one after the other. For one thread.
+  // The last one, and what it says but for number, author and time: world and engine ask for the
+  // same one after the other, and a start for the first one after its own. For one thread.
   mutable engine::SharedConfiguration last_;
+  mutable std::string last_content_;
 };
 
 }  // namespace trainyard::daemon

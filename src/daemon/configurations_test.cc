@@ -19,6 +19,22 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
+// Whatever a node and a type can state.
+constexpr const char* kBigNode = R"(
+[[nodes]]
+host = "big"
+gpus = 8
+gpu_type = "A100"
+cpus = 64
+memory_gb = 512.5
+switch = 3
+cache_gb = 100
+remote_mb_per_s = 200
+[[gpu_types]]
+name = "A100"
+speed = 2.5
+)";
+
 GivenConfiguration GivenBy(const std::string& policy, const std::string& cluster) {
   Result<GivenConfiguration> given = Given({.policy = policy}, cluster);
   EXPECT_TRUE(given.ok()) << given.error().message;
@@ -35,22 +51,9 @@ std::vector<std::string> NamesOf(const Cluster& cluster) {
 
 TEST(ConfigurationsTest, ANoteSaysEverything) {
   const ScratchFolder scratch;
-  GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", R"(
-[cluster]
-checkpoint_interval = 60
-[[nodes]]
-host = "big"
-gpus = 8
-gpu_type = "A100"
-cpus = 64
-memory_gb = 512.5
-switch = 3
-cache_gb = 100
-remote_mb_per_s = 200
-[[gpu_types]]
-name = "A100"
-speed = 2.5
-)"));
+  GivenConfiguration given = GivenBy(
+      "srtf", scratch.Write("cluster.toml",
+                            std::string("[cluster]\ncheckpoint_interval = 60\n") + kBigNode));
   given.number = 7;
   given.author = "ann";
   const Result<GivenConfiguration> read = GivenConfiguration::From(given.Note());
@@ -59,6 +62,9 @@ speed = 2.5
   EXPECT_EQ(read.value().cluster.nodes[0].capacity, given.cluster.nodes[0].capacity);
   EXPECT_EQ(read.value().cluster.checkpoint_interval, std::chrono::seconds(60));
   EXPECT_EQ(ChangesBetween(given, read.value()), "");
+  given.cluster.checkpoint_interval = Duration{0};
+  EXPECT_EQ(ChangesBetween(read.value(), given), "checkpoint_interval 60 s, now 0 s");
+  given.cluster.checkpoint_interval = read.value().cluster.checkpoint_interval;
   EXPECT_FALSE(GivenConfiguration::From(given.Note() + "x").ok());
   EXPECT_FALSE(GivenConfiguration::From("x").ok());
 }
@@ -66,25 +72,9 @@ speed = 2.5
 // What `config show` prints can be read as a cluster file again.
 TEST(ConfigurationsTest, TheTextSaysTheSame) {
   const ScratchFolder scratch;
-  GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", R"(
-[cluster]
-name = "small \"lab\""
-[[nodes]]
-host = "big"
-gpus = 8
-gpu_type = "A100"
-cpus = 64
-memory_gb = 512.5
-switch = 3
-cache_gb = 100
-remote_mb_per_s = 200
-[[nodes]]
-host = "gone"
-gpus = 2
-[[gpu_types]]
-name = "A100"
-speed = 2.5
-)"));
+  GivenConfiguration given = GivenBy(
+      "srtf", scratch.Write("cluster.toml", std::string("[cluster]\nname = 'small \"lab\"'\n") +
+                                                kBigNode + "[[nodes]]\nhost = 'gone'\ngpus = 2\n"));
   given.cluster.nodes[1].gpus = 0;
   const std::string text = TextOf(given);
   EXPECT_THAT(text, testing::StartsWith("policy = 'srtf'\n\n[cluster]\nname = "));
@@ -134,6 +124,26 @@ gpus = 4
   EXPECT_THAT(NamesOf(back.value()->cluster), ElementsAre("n0:2", "n1:2", "n2:0", "new:0"));
 }
 
+// A start reads its own configuration, and then the first one of the state, which mostly says the
+// same: profiles are read and components made once.
+TEST(ConfigurationsTest, TwoOfOneContentShareTheirParts) {
+  const Configurations configurations("");
+  GivenConfiguration given = GivenBy("fifo", "2x2");
+  const auto one = configurations.Read(given.Note(), {});
+  given = GivenConfiguration::From(one.value()->note).value();
+  given.number = 3;
+  given.author = "ann";
+  given.since = 1e9;
+  const auto other = configurations.Read(given.Note(), {});
+  EXPECT_EQ(other.value()->owner, one.value()->owner);
+  EXPECT_EQ(other.value()->text, one.value()->text);
+  EXPECT_EQ(other.value()->number, 3U);
+  EXPECT_EQ(other.value()->author, "ann");
+  EXPECT_EQ(one.value()->number, 0U);
+  given.names.policy = "srtf";
+  EXPECT_NE(configurations.Read(given.Note(), {}).value()->owner, one.value()->owner);
+}
+
 TEST(ConfigurationsTest, RefusesWhatCannotBe) {
   const Configurations configurations("");
   EXPECT_THAT(configurations.Read(GivenBy("nosuch", "2x2").Note(), {}).error().message,
@@ -180,7 +190,8 @@ TEST(ConfigurationsTest, AStartWithOtherOptionsAppliesThem) {
   options.time_scale = 2;
   static_cast<void>(OneStep(options, status));
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message, HasSubstr("time_scale 1.000000, now 2.000000"));
+  EXPECT_THAT(status.error().message,
+              HasSubstr("a cluster with time_scale 1.000000, now 2.000000; expected"));
   options.time_scale = 1;
   options.names.policy = "nosuch";
   static_cast<void>(OneStep(options, status));

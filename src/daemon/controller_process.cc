@@ -81,7 +81,7 @@ Result<Asked> Check(const ControllerOptions& options, const Configurations& conf
   return asked;
 }
 
-// What decisions depended on at the first start. Since 0.3.0 names and nodes may be others later.
+// What decisions depended on at the first start. States of 0.3.0 and earlier hold no more of it.
 Result<std::string> SetupText(const ControllerOptions& options,
                               const engine::Configuration& configuration) {
   ASSIGN_OR_RETURN(const GivenConfiguration given, GivenConfiguration::From(configuration.note));
@@ -150,6 +150,12 @@ Result<std::string> Keep(store::Store& store, const std::string& name, const std
   return kept;
 }
 
+// Of the text of a setup: what cannot be changed, and is not in a configuration.
+std::string TimeScaleOf(const std::string& setup) {
+  const std::size_t begin = setup.find(" time_scale=") + 1;
+  return setup.substr(begin, setup.find(' ', begin) - begin);
+}
+
 // The configuration with which the state begins: that of the first start, from which journal and
 // snapshots lead to the present one. States of 0.3.0 and earlier do not hold it: there the first
 // start since then has to have the same options.
@@ -160,11 +166,12 @@ Result<engine::SharedConfiguration> FirstConfiguration(const ControllerOptions& 
   ASSIGN_OR_RETURN(const std::string now, SetupText(options, *asked.configuration));
   ASSIGN_OR_RETURN(const std::string kept, Keep(store, "setup", now));
   ASSIGN_OR_RETURN(const std::string first, store.Setting("configuration"));
-  const std::string time_scale = " time_scale=" + std::to_string(options.time_scale) + " ";
-  if (kept != now && (first.empty() || kept.find(time_scale) == std::string::npos)) {
+  const std::string differences =
+      first.empty() ? DifferencesOf(kept, now) : DifferencesOf(TimeScaleOf(kept), TimeScaleOf(now));
+  if (!differences.empty()) {
     return BadInput(fmt::format(
         "{}: belongs to a cluster with {}; expected the same as before{}, or another state folder",
-        options.state, DifferencesOf(kept, now),
+        options.state, differences,
         first.empty() ? " for one start, after which they may change" : ""));
   }
   if (first.empty()) {
