@@ -83,7 +83,6 @@ class StateStream {
  private:
   // Seven bits a byte, the lowest first; the eighth says that more follow.
   void Number(std::uint64_t& value);
-  [[nodiscard]] char Byte();
   [[nodiscard]] bool Has(bool has) {
     One(has);
     return has;

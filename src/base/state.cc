@@ -34,16 +34,6 @@ void StateStream::Number(std::uint64_t& value) {
   }
 }
 
-char StateStream::Byte() {
-  if (rest_.empty()) {
-    Fail();
-    return 0;
-  }
-  const char byte = rest_.front();
-  rest_.remove_prefix(1);
-  return byte;
-}
-
 // The bytes of round numbers end in zeros: those first, they cost little.
 void StateStream::One(double& value) {
   std::uint64_t bits = __builtin_bswap64(std::bit_cast<std::uint64_t>(value));

@@ -48,7 +48,6 @@ class Charges final : public RestartCosts {
 
   // The cost that the overhead model states, whatever has been measured.
   [[nodiscard]] Duration Stated(Change change, const JobSpec& job, int gpus, bool all) const;
-  [[nodiscard]] const profile::OverheadModel& overheads() const { return overheads_; }
   [[nodiscard]] model::DataCaches& data() { return data_; }
   void Serialize(StateStream& state) { state(data_, warm_sets_); }
 

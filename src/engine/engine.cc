@@ -12,14 +12,6 @@
 #include "model/slices.h"
 
 namespace trainyard::engine {
-namespace {
-
-std::optional<profile::MeasuredBook> BookOf(const profile::MeasuredModel* measured) {
-  return measured == nullptr ? std::nullopt : std::optional(measured->book());
-}
-
-}  // namespace
-
 Engine::Engine(EngineSetup setup)
     : observer_(setup.observer),
       selector_(setup.configuration->selector),
@@ -42,11 +34,13 @@ std::unique_ptr<Engine> Engine::Fork() const {
 // `state`: as Serialize has just written it.
 std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
   auto fork = std::make_unique<Engine>(EngineSetup{.configuration = parts_->configuration,
-                                                   .measured = BookOf(parts_->measured.get()),
+                                                   .measured = parts_->book(),
                                                    .numbers = &numbers_,
                                                    .configurations = configurations_});
   fork->selector_ = selector_;
-  fork->Use(parts_->scheduler.bundle());
+  if (selector_ == nullptr) {  // otherwise Serialize uses the candidate in charge
+    fork->Use(parts_->scheduler.bundle());
+  }
   fork->jobs_ = jobs_;  // their specifications are shared
   StateStream read{state};
   fork->Serialize(read);

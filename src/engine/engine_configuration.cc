@@ -88,12 +88,8 @@ void Engine::Change::Make() {
   TakeGpusNotInNext();
   ListNodes();
   former_ = std::move(engine_.parts_);
-  std::optional<profile::MeasuredBook> book;
-  if (former_->measured != nullptr) {
-    book = former_->measured->book();
-  }
   engine_.parts_ =
-      std::make_unique<Parts>(next_, std::move(book), engine_.jobs_, engine_.nodes_up_);
+      std::make_unique<Parts>(next_, former_->book(), engine_.jobs_, engine_.nodes_up_);
   engine_.selector_ = next_->selector;
   engine_.in_charge_ = 0;
   engine_.first_end_ = kEndOfTime;
@@ -185,14 +181,8 @@ void Engine::Change::Rebind(JobId id) {
       engine_.jobs_.Respecify(id, spec);
     }
   }
-  if (parts.measured != nullptr) {
-    if (const auto spec = parts.measured->Corrected(job.spec); spec != job.spec) {
-      engine_.jobs_.Respecify(id, spec);
-    }
-  }
+  parts.Relearn(engine_.jobs_, id);
   parts.ledger.Restate(job, stated_before);
-  parts.ledger.Learn(job);
-  parts.charges.Price(job);
 }
 
 void Engine::Reconfigure(SharedConfiguration next) { Change(*this, std::move(next)).Make(); }

@@ -215,11 +215,7 @@ void Engine::CorrectJobs(const std::string& model) {
   for (const JobId id : jobs) {
     model::JobRecord& job = jobs_[id];
     parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
-    if (const auto spec = parts_->measured->Corrected(job.spec); spec != job.spec) {
-      jobs_.Respecify(id, spec);
-    }
-    parts_->ledger.Learn(job);
-    parts_->charges.Price(job);
+    parts_->Relearn(jobs_, id);
   }
   const std::vector<JobId> others = parts_->grants.SharersOf(jobs);
   jobs.insert(jobs.end(), others.begin(), others.end());

@@ -45,4 +45,15 @@ Parts::Parts(std::shared_ptr<const Configuration> with, std::optional<profile::M
   views.SetWork(scheduler.traits().needs.work_left);
 }
 
+void Parts::Relearn(model::JobRecords& records, JobId id) const {
+  model::JobRecord& job = records[id];
+  if (measured != nullptr) {
+    if (const auto spec = measured->Corrected(job.spec); spec != job.spec) {
+      records.Respecify(id, spec);
+    }
+  }
+  ledger.Learn(job);
+  charges.Price(job);
+}
+
 }  // namespace trainyard::engine

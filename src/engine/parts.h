@@ -28,6 +28,14 @@ struct Parts {
   Parts(std::shared_ptr<const Configuration> with, std::optional<profile::MeasuredBook> book,
         model::JobRecords& records, const std::vector<bool>& up);
 
+  // What has been measured; nothing: nothing is corrected.
+  [[nodiscard]] std::optional<profile::MeasuredBook> book() const {
+    return measured == nullptr ? std::nullopt : std::optional(measured->book());
+  }
+  // The job's stages as they have been measured, and what follows from its specification then: how
+  // fast it is, and what changes of it cost.
+  void Relearn(model::JobRecords& records, JobId job) const;
+
   const std::shared_ptr<const Configuration> configuration;
   const std::unique_ptr<profile::MeasuredModel> measured;  // null: none
   const ExecutionModel& rates;  // as stated, and corrected by what has been measured

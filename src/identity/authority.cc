@@ -78,6 +78,20 @@ Result<std::string> ClusterOf(const std::string& path) {
   return made;
 }
 
+// An error where the book has the same login already.
+Status CheckNewLogin(const v1::IdentityBook& book, const v1::ManageRequest::AddUser& add) {
+  const bool is_known =
+      std::any_of(book.users().begin(), book.users().end(), [&add](const auto& user) {
+        return user.user() == add.user() && user.uid() == add.uid() && user.role() == add.role();
+      });
+  return is_known
+             ? Status(Failed(fmt::format(
+                   "'{0}' (uid {1}) has this login already; its secret serves on several machines; "
+                   "for another secret end the logins first: trainyard user remove {0}",
+                   add.user(), add.uid())))
+             : Status();
+}
+
 }  // namespace
 
 Authority::Authority(AuthorityOptions options, KeyPair key, std::string cluster)
@@ -402,20 +416,6 @@ void Authority::AddOwn(v1::IdentityBook& book) const {
       one.set_ends(facts.value().ends);
     }
   }
-}
-
-// An error where the book has the same login already.
-static Status CheckNewLogin(const v1::IdentityBook& book, const v1::ManageRequest::AddUser& add) {
-  const bool is_known =
-      std::any_of(book.users().begin(), book.users().end(), [&add](const auto& user) {
-        return user.user() == add.user() && user.uid() == add.uid() && user.role() == add.role();
-      });
-  return is_known
-             ? Status(Failed(fmt::format(
-                   "'{0}' (uid {1}) has this login already; its secret serves on several machines; "
-                   "for another secret end the logins first: trainyard user remove {0}",
-                   add.user(), add.uid())))
-             : Status();
 }
 
 Status Authority::Change(const v1::Caller& caller, const v1::ManageRequest& request,

@@ -50,7 +50,6 @@ class LiveStatuses {
   // To a question about jobs: those that the caller may see.
   [[nodiscard]] v1::ClientReply AnswerTo(const v1::ClientRequest& from) const;
   [[nodiscard]] v1::ClientReply AnswerWithNodes(const v1::ClientRequest& from) const;
-  // `profiles`: of the controller; may be null.
   [[nodiscard]] v1::ClientReply AnswerWithProfiles() const;
   [[nodiscard]] v1::ClientReply AnswerWithConfiguration() const;
 
