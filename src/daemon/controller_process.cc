@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "io/file.h"
 #include "live/controller.h"
 #include "live/job_request.h"
+#include "live/view/statuses.h"
 #include "model/gpu_types.h"
 #include "model/job_numbers.h"
 #include "profile/measured_file.h"
@@ -208,13 +210,19 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
 // Puts everything that comes in into the mailbox, and what the world says onto the wire.
 class Transport final : public rpc::Inbox, public live::LiveOutput {
  public:
-  // `log` hears which calls somebody was not allowed to make.
-  Transport(Mailbox& mailbox, std::function<void(const std::string&)> log)
-      : mailbox_(mailbox), log_(std::move(log)) {}
+  // `log` hears which calls somebody was not allowed to make. Both references must outlive it.
+  Transport(Mailbox& mailbox, const LiveClock& clock, std::function<void(const std::string&)> log)
+      : mailbox_(mailbox), clock_(clock), log_(std::move(log)) {}
   void Open(live::LiveWorld& world) { world_ = &world; }
   void Serve(rpc::RpcServer* server) { server_ = server; }
 
+  // What only reads is answered at once, from the view of the last step: the next decision may
+  // take its time.
   void OnCall(std::uint64_t call, v1::ClientRequest request) override {
+    if (live::IsReading(request) && server_ != nullptr) {
+      const std::shared_ptr<const live::ClusterView> view = world_->view();
+      return Reply(call, live::Statuses(*view, clock_.Now()).AnswerTo(request));
+    }
     mailbox_.Put([this, call, request = std::move(request)]() mutable {
       world_->OnCall(call, std::move(request));
     });
@@ -242,26 +250,27 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
         }
       }
     }
-    if (server_ != nullptr) {
-      server_->Reply(call, std::move(reply));
+    if (rpc::RpcServer* const server = server_; server != nullptr) {
+      server->Reply(call, std::move(reply));
     }
   }
   void Send(std::uint64_t connection, v1::ControllerMessage message) override {
-    if (server_ != nullptr) {
-      server_->Send(connection, std::move(message));
+    if (rpc::RpcServer* const server = server_; server != nullptr) {
+      server->Send(connection, std::move(message));
     }
   }
   void Close(std::uint64_t connection) override {
-    if (server_ != nullptr) {
-      server_->Close(connection);
+    if (rpc::RpcServer* const server = server_; server != nullptr) {
+      server->Close(connection);
     }
   }
 
  private:
   Mailbox& mailbox_;
+  const LiveClock& clock_;
   const std::function<void(const std::string&)> log_;
   live::LiveWorld* world_ = nullptr;
-  rpc::RpcServer* server_ = nullptr;
+  std::atomic<rpc::RpcServer*> server_ = nullptr;
 };
 
 live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero,
@@ -540,7 +549,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
   const double unix_zero = base::ToNumber(zero).value_or(0);
   const LiveClock clock(unix_zero, options.time_scale);
-  Transport transport(mailbox, options.log);
+  Transport transport(mailbox, clock, options.log);
   const auto begun = std::chrono::steady_clock::now();
   Presence presence(store, options.lease);
   ASSIGN_OR_RETURN(model::JobNumbers numbers, KeptNumbers(store));

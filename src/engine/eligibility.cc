@@ -304,6 +304,7 @@ bool Eligibility::MayBegin(JobId first, TimePoint now) const {
 }
 
 void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
+  jobs_.Touch(first);
   const auto found = units_.find(first);
   if (found == units_.end()) {
     return;

@@ -42,6 +42,7 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
     fork->Use(parts_->scheduler.bundle());
   }
   fork->jobs_ = jobs_;  // their specifications are shared
+  fork->jobs_.Watch(nullptr);
   StateStream read{state};
   fork->Serialize(read);
   CHECK(read.complete());
@@ -226,7 +227,7 @@ std::vector<model::Event> Engine::TakeEnds(TimePoint now) {
   if (const std::optional<TimePoint> due = next_end(); !due || *due > now) {
     return events;  // an end that waits for its instant is not told with the facts before it
   }
-  const model::Forecast first = jobs_[parts_->ends.FirstToJoin(records())].forecast;
+  const model::Forecast first = jobs_.At(parts_->ends.FirstToJoin(records())).forecast;
   first_end_ = first.logged;
   first_end_early_ = first.done == first.logged ? first.early : 0;
   const TimePoint until = std::max(now, parts_->ends.JoinedUntil(first.logged));
@@ -272,7 +273,7 @@ void Engine::ScheduleEnds(TimePoint now) {
   }
   for (const JobId job :
        rules().published.every_instant ? jobs_.running() : parts_->grants.changed()) {
-    if (jobs_[job].grant.gpus > 0) {
+    if (jobs_.At(job).grant.gpus > 0) {
       Predict(job, now, parts_->charges.restarts_all());
     }
   }
@@ -404,7 +405,7 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
       jobs_.Start(placed.job, now);
       continue;
     }
-    if (placed.restart || !(jobs_[placed.job].grant == placed.grant)) {
+    if (placed.restart || !(jobs_.At(placed.job).grant == placed.grant)) {
       parts_->grants.Vacate(placed.job);
       differing.push_back(&placed);
     }
@@ -437,7 +438,7 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) {
     return parts_->scheduler.check().Broken(job, conflict);
   }
   if (parts_->types.several()) {
-    if (const std::string conflict = parts_->types.Conflict(*jobs_[job].spec, grant);
+    if (const std::string conflict = parts_->types.Conflict(*jobs_.At(job).spec, grant);
         !conflict.empty()) {
       return parts_->scheduler.check().Broken(job, conflict);
     }
@@ -458,7 +459,7 @@ model::Action& Engine::Act(model::ActionKind kind, JobId job) {
 void Engine::AddRatesToActions() {
   for (model::Action& action : actions_) {
     if (action.grant.gpus > 0) {
-      AddRate(jobs_[action.job], action);
+      AddRate(jobs_.At(action.job), action);
     }
   }
   if (!parts_->scheduler.traits().may.share) {
@@ -472,8 +473,8 @@ void Engine::AddRatesToActions() {
   }
   std::sort(named.begin(), named.end());
   for (const JobId job : parts_->grants.changed()) {
-    if (jobs_[job].grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
-      AddRate(jobs_[job], Act(model::ActionKind::kPace, job));
+    if (jobs_.At(job).grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
+      AddRate(jobs_.At(job), Act(model::ActionKind::kPace, job));
     }
   }
 }
@@ -497,14 +498,10 @@ std::optional<Deferral> Engine::WhyDeferred(JobId job) const {
                                         : std::nullopt;
 }
 
-const model::Blocked* Engine::blocked(JobId job) const {
+std::optional<int> Engine::DemandKindOf(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;
-  const std::optional<scheduler::DemandClass> of = parts_->types.KnownClassOf(spec, spec.gpus);
-  const std::span<const model::Blocked> all = blocked();
-  const auto found = std::find_if(all.begin(), all.end(), [&of](const model::Blocked& blocked) {
-    return of && blocked.gpus == of->gpus && blocked.kind == of->kind;
-  });
-  return found == all.end() ? nullptr : &*found;
+  const std::optional<scheduler::DemandClass> known = parts_->types.KnownClassOf(spec, spec.gpus);
+  return known ? std::optional(known->kind) : std::nullopt;
 }
 
 model::Progress Engine::ProgressOf(JobId id, TimePoint now) const {

@@ -131,12 +131,14 @@ class Engine final {
   // those that should have ended by `now`, ascending. O(1); O(running).
   [[nodiscard]] std::optional<TimePoint> first_forecast() const;
   [[nodiscard]] std::vector<JobId> OverdueBy(TimePoint now) const;
-  // Why demand classes wait, as of the last decision.
+  // Why classes of demands wait, as of the last decision.
   [[nodiscard]] std::span<const model::Blocked> blocked() const {
     return parts_->scheduler.blocked();
   }
-  // That of the job's class; null: it does not wait, or the policy left it out.
-  [[nodiscard]] const model::Blocked* blocked(JobId job) const;
+  // Of the demand class of the job (model::Blocked::kind); nothing: there has been no such demand.
+  [[nodiscard]] std::optional<int> DemandKindOf(JobId job) const;
+  // How many there have been.
+  [[nodiscard]] std::size_t demand_kinds() const { return parts_->types.kinds(); }
   // The jobs that wait, in the order in which the policy serves them; empty: it keeps none.
   // O(live jobs log live jobs).
   [[nodiscard]] std::vector<JobId> WaitingInOrder() const {
@@ -144,6 +146,12 @@ class Engine final {
   }
   // Why the job is not to be judged yet. Nothing: it is not deferred.
   [[nodiscard]] std::optional<Deferral> WhyDeferred(JobId job) const;
+  [[nodiscard]] bool IsDeferred(JobId job) const { return jobs_.deferred().contains(job); }
+  // What the job's own terms, or those of its array, would defer it for.
+  [[nodiscard]] Deferral TermsOf(JobId job) const { return eligibility_.WhyDeferred(job); }
+  // From now on `touched` is told of each job of which something may have changed but that time
+  // passes, also by another configuration. Forks tell nobody. Must outlive the engine.
+  void Watch(model::TouchedIds<JobId>* touched) { jobs_.Watch(touched); }
   // The first task of the job's array, and its own index there. Nothing: it is in none.
   [[nodiscard]] std::optional<std::pair<JobId, std::int64_t>> TaskOf(JobId job) const {
     return eligibility_.TaskOf(job);

@@ -211,7 +211,7 @@ void Engine::CorrectJobs(const std::string& model) {
   std::vector<JobId> jobs(jobs_.live().begin(), jobs_.live().end());
   jobs.insert(jobs.end(), jobs_.unjudged().begin(), jobs_.unjudged().end());
   jobs.insert(jobs.end(), jobs_.deferred().begin(), jobs_.deferred().end());
-  std::erase_if(jobs, [&](JobId job) { return jobs_[job].spec->model != model; });
+  std::erase_if(jobs, [&](JobId job) { return jobs_.At(job).spec->model != model; });
   for (const JobId id : jobs) {
     model::JobRecord& job = jobs_[id];
     parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
@@ -322,7 +322,7 @@ void Engine::TakeNode(const model::Event& event) {
     const bool loses_work = event.kind == model::EventKind::kNodeDown;
     std::vector<JobId> lost;
     for (const JobId job : jobs_.running()) {
-      if (model::LieOn(jobs_[job].grant.slices, event.node)) {
+      if (model::LieOn(jobs_.At(job).grant.slices, event.node)) {
         lost.push_back(job);
       }
     }

@@ -13,7 +13,7 @@ Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared,
 
 bool Grants::OccupyAll() {
   return std::all_of(jobs_.running().begin(), jobs_.running().end(), [this](JobId job) {
-    const Grant& grant = jobs_[job].grant;
+    const Grant& grant = jobs_.At(job).grant;
     const bool possible = grant.slices.empty() || book_.Conflict(job, grant).empty();
     if (possible) {
       book_.Own(job, grant);
@@ -87,7 +87,7 @@ std::vector<const JobSpec*> Grants::SpecsOf(const std::vector<JobId>& jobs) cons
   std::vector<const JobSpec*> specs;
   specs.reserve(jobs.size());
   for (const JobId job : jobs) {
-    specs.push_back(jobs_[job].spec.get());
+    specs.push_back(jobs_.At(job).spec.get());
   }
   return specs;
 }
@@ -103,19 +103,19 @@ void Grants::SetRate(model::JobRecord& job) const {
 
 // The others that run on one of its GPUs, if it is collocated.
 std::vector<JobId> Grants::CollocatedWith(JobId id) const {
-  const Grant& grant = jobs_[id].grant;
+  const Grant& grant = jobs_.At(id).grant;
   if (grant.sharing != Sharing::kCollocated || !grant.running) {
     return {};
   }
   std::vector<JobId> neighbours = book_.Neighbours(id, grant);
-  std::erase_if(neighbours, [this](JobId other) { return !jobs_[other].grant.running; });
+  std::erase_if(neighbours, [this](JobId other) { return !jobs_.At(other).grant.running; });
   return neighbours;
 }
 
 std::vector<JobId> Grants::SharersOf(std::vector<JobId> jobs) const {
   std::vector<JobId> sharers;
   for (const JobId job : jobs) {
-    const std::vector<JobId>& group = jobs_[job].grant.group;
+    const std::vector<JobId>& group = jobs_.At(job).grant.group;
     const std::vector<JobId> collocated = CollocatedWith(job);
     sharers.insert(sharers.end(), group.begin(), group.end());
     sharers.insert(sharers.end(), collocated.begin(), collocated.end());

@@ -101,11 +101,14 @@ const LiveAttempt* Attempts::Find(supervisor::AttemptKey key) const {
 }
 
 LiveAttempt* Attempts::Find(supervisor::AttemptKey key) {
+  if (const std::optional<JobId> job = numbers_.Find(key.first, jobs_.size())) {
+    touched_.Add(*job);
+  }
   return const_cast<LiveAttempt*>(std::as_const(*this).Find(key));  // NOLINT: this is not const
 }
 
 void Attempts::Open(const model::Action& action, TimePoint now, bool known) {
-  OfJob& job = jobs_[Index(action.job)];
+  OfJob& job = Edit(action.job);
   LiveAttempt attempt{.number = ++job.last,
                       .parts = {},
                       .sharing = action.grant.sharing,
@@ -146,7 +149,7 @@ void Attempts::Retune(const model::Action& action) {
 
 std::vector<Attempts::At> Attempts::Stop(JobId id, TimePoint now) {
   std::vector<At> told;
-  OfJob& job = jobs_[Index(id)];
+  OfJob& job = Edit(id);
   for (LiveAttempt& attempt : job.list) {
     if (attempt.told_to_stop) {
       continue;
@@ -184,14 +187,14 @@ void Attempts::NoteRunning(JobId id, LiveAttempt& attempt, Part& part, TimePoint
     attempt.has_run = true;
     attempt.ran_from = now;
     if (!unseen_) {
-      jobs_[Index(id)].start_took = now - attempt.opened;
+      Edit(id).start_took = now - attempt.opened;
     }
   }
 }
 
 std::vector<Attempts::At> Attempts::DropGone(JobId id, TimePoint now) {
   std::vector<At> gone;
-  OfJob& job = jobs_[Index(id)];
+  OfJob& job = Edit(id);
   std::erase_if(job.list, [&](const LiveAttempt& attempt) {
     if (!attempt.stopping || !attempt.is_over()) {
       return false;

@@ -16,6 +16,7 @@
 #include "live/failures/failure_book.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
+#include "model/touched.h"
 #include "supervisor/processes.h"
 #include "trainyard/resources.h"
 #include "trainyard/state.h"
@@ -118,8 +119,9 @@ class Attempts {
     NodeId node{};
   };
 
-  // `numbers`, those of keys, must outlive it.
-  explicit Attempts(const model::JobNumbers& numbers) : numbers_(numbers) {}
+  // Both must outlive it; `numbers`: those of keys.
+  Attempts(const model::JobNumbers& numbers, model::TouchedIds<JobId>& touched)
+      : numbers_(numbers), touched_(touched) {}
 
   // There are so many jobs.
   void Resize(std::size_t jobs) { jobs_.resize(jobs); }
@@ -130,7 +132,7 @@ class Attempts {
   [[nodiscard]] LiveAttempt* Find(supervisor::AttemptKey key);
   [[nodiscard]] const LiveAttempt* Find(supervisor::AttemptKey key) const;
   // The attempts of the job that have not gone. Valid until the next change of them.
-  [[nodiscard]] std::vector<LiveAttempt>& Of(JobId job) { return jobs_[Index(job)].list; }
+  [[nodiscard]] std::vector<LiveAttempt>& Of(JobId job) { return Edit(job).list; }
 
   // A new attempt on what the action grants. Of its parts nothing is `known` in a restart.
   void Open(const model::Action& action, TimePoint now, bool known);
@@ -155,7 +157,13 @@ class Attempts {
   void SerializeJob(JobId job, std::size_t nodes, StateStream& state);
 
  private:
+  [[nodiscard]] OfJob& Edit(JobId job) {
+    touched_.Add(job);
+    return jobs_[Index(job)];
+  }
+
   const model::JobNumbers& numbers_;
+  model::TouchedIds<JobId>& touched_;
   std::vector<OfJob> jobs_;
   std::set<JobId> present_;
   bool unseen_ = false;

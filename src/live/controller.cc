@@ -98,7 +98,9 @@ Controller::Controller(ControllerSetup setup, store::Log& store, LiveOutput& out
           [this](std::string_view block) {
             return restoring_ || block.empty() ? Status() : Write(block);
           },
-          engine::Journal::Write::kEveryStep) {}
+          engine::Journal::Write::kEveryStep) {
+  engine_.Watch(world_.touched());
+}
 
 // What cannot be written is kept, and nothing is done about it until it is.
 Status Controller::Write(std::string_view block) {

@@ -79,6 +79,10 @@ class Controller {
   // Why the last decision is not on disk. Until it is, nothing is done about it and nothing else is
   // decided; Step tries again. Empty: it is.
   [[nodiscard]] const std::string& journal_error() const { return journal_error_; }
+  // For tests: see ViewWriter::WhyStale. While something is not on disk, views are of before.
+  [[nodiscard]] std::string WhyViewIsStale() {
+    return unwritten_.empty() ? world_.WhyViewIsStale() : std::string();
+  }
   // At the end: what is not on disk yet is written with what the store has set aside. False: it
   // could not be written; no client and no agent has been told of it.
   [[nodiscard]] bool Close();

@@ -8,8 +8,9 @@
 
 namespace trainyard::live {
 
-Leases::Leases(const LiveOptions& options, const Cluster& cluster)
-    : options_(options), cluster_(cluster) {
+Leases::Leases(const LiveOptions& options, const Cluster& cluster,
+               model::TouchedIds<NodeId>& touched)
+    : options_(options), cluster_(cluster), touched_(touched) {
   ListNodes();
 }
 
@@ -63,7 +64,7 @@ std::string Leases::WhyNotJoin(const v1::Hello& hello) const {
 
 void Leases::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now) {
   const NodeId id = names_.find(hello.node())->second;
-  LiveNode& node = nodes_[Index(id)];
+  LiveNode& node = Edit(id);
   if (node.connection) {
     connections_.erase(*node.connection);
   }
@@ -72,6 +73,7 @@ void Leases::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint no
   node.hello.clear_attempts();
   node.hello.clear_data();
   node.data.Clear();
+  ++node.words;
   node.heard = now;
   node.alive = true;
   connections_[connection] = id;
@@ -80,18 +82,19 @@ void Leases::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint no
 std::optional<NodeId> Leases::Leave(std::uint64_t connection) {
   const std::optional<NodeId> node = At(connection);
   if (node) {
-    nodes_[Index(*node)].connection.reset();
+    Edit(*node).connection.reset();
     connections_.erase(connection);
   }
   return node;
 }
 
 std::shared_ptr<const model::NodeData> Leases::HearData(NodeId id, const v1::DataReport& data) {
-  LiveNode& node = nodes_[Index(id)];
+  LiveNode& node = Edit(id);
   if (data.number() < node.data.number()) {
     return nullptr;  // overtaken by a newer one
   }
   node.data = data;
+  ++node.words;
   if (data.cache_mib() == 0 && node.told_data == nullptr) {
     return nullptr;  // the cluster file counts
   }
@@ -107,7 +110,7 @@ std::shared_ptr<const model::NodeData> Leases::HearData(NodeId id, const v1::Dat
 }
 
 void Leases::Note(const model::Event& event) {
-  LiveNode& node = nodes_[Index(event.node)];
+  LiveNode& node = Edit(event.node);
   switch (event.kind) {
     case model::EventKind::kNodeDown:
       node.alive = false;

@@ -13,6 +13,7 @@
 
 #include "live/live_options.h"
 #include "model/event.h"
+#include "model/touched.h"
 #include "trainyard/cluster.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
@@ -27,6 +28,7 @@ struct LiveNode {
   TimePoint heard{};
   v1::Hello hello;                                   // the last, without attempts and data sets
   v1::DataReport data;                               // the last
+  std::uint64_t words = 0;                           // how often these two have been others
   std::shared_ptr<const model::NodeData> told_data;  // to the engine; null: nothing it may rest on
 
   void Serialize(StateStream& state) { state(alive, drained, available); }
@@ -34,11 +36,11 @@ struct LiveNode {
 
 class Leases {
  public:
-  // Both must outlive it. All nodes are down until their agents say hello.
-  Leases(const LiveOptions& options, const Cluster& cluster);
+  // All must outlive it. All nodes are down until their agents say hello.
+  Leases(const LiveOptions& options, const Cluster& cluster, model::TouchedIds<NodeId>& touched);
 
   // The node is to have other GPUs: no job is there until an agent with these has said hello.
-  void Withdraw(NodeId node) { nodes_[Index(node)].available = false; }
+  void Withdraw(NodeId node) { Edit(node).available = false; }
   // The cluster has other nodes, perhaps more of them.
   void ListNodes();
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
@@ -57,7 +59,7 @@ class Leases {
   void Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now);
   // The connection is gone: the node whose it was.
   std::optional<NodeId> Leave(std::uint64_t connection);
-  void Hear(NodeId node, TimePoint now) { nodes_[Index(node)].heard = now; }
+  void Hear(NodeId node, TimePoint now) { Edit(node).heard = now; }
   // The agent tells of its data sets: what the engine must be told. Null: nothing new.
   [[nodiscard]] std::shared_ptr<const model::NodeData> HearData(NodeId node,
                                                                 const v1::DataReport& data);
@@ -76,10 +78,15 @@ class Leases {
   void Serialize(StateStream& state);
 
  private:
+  [[nodiscard]] LiveNode& Edit(NodeId node) {
+    touched_.Add(node);
+    return nodes_[Index(node)];
+  }
   [[nodiscard]] std::optional<TimePoint> EndOf(const LiveNode& node) const;
 
   const LiveOptions& options_;
   const Cluster& cluster_;
+  model::TouchedIds<NodeId>& touched_;
   std::vector<LiveNode> nodes_;
   std::map<std::string, NodeId, std::less<>> names_;
   std::map<std::uint64_t, NodeId> connections_;

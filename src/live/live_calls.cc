@@ -44,14 +44,13 @@ v1::CallError ErrorOf(const Error& of_draft) {
   return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, of_draft.message);
 }
 
-LiveCalls::LiveCalls(LiveState& state, const LiveStatuses& statuses, Orders& orders,
-                     LiveOutput& output)
-    : state_(state), statuses_(statuses), orders_(orders), output_(output) {}
+LiveCalls::LiveCalls(LiveState& state, ViewWriter& views, Orders& orders, LiveOutput& output)
+    : state_(state), views_(views), orders_(orders), output_(output) {}
 
 void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
   using Kind = v1::ClientRequest::KindCase;
   if (state_.options.asks_who && !request.has_caller()) {
-    return Refuse(call, kUnauthenticated, "the call does not say who makes it");
+    return Refuse(call, kUnauthenticated, kNoCaller);
   }
   switch (request.kind_case()) {
     case Kind::kSubmit:
@@ -71,17 +70,13 @@ void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
     case Kind::kAttach:
       return TakeAttach(call, request);
     case Kind::kJobs:
-      return answers_.push_back(
-          [this, call, request] { output_.Reply(call, statuses_.AnswerTo(request)); });
     case Kind::kNodes:
-      return answers_.push_back(
-          [this, call, request] { output_.Reply(call, statuses_.AnswerWithNodes(request)); });
     case Kind::kProfiles:
-      return answers_.push_back(
-          [this, call] { output_.Reply(call, statuses_.AnswerWithProfiles()); });
     case Kind::kConfiguration:
-      return answers_.push_back(
-          [this, call] { output_.Reply(call, statuses_.AnswerWithConfiguration()); });
+      return answers_.push_back([this, call, request] {
+        const std::shared_ptr<const ClusterView> view = views_.Published();
+        output_.Reply(call, Statuses(*view, state_.now).AnswerTo(request));
+      });
     case Kind::KIND_NOT_SET:
       return Refuse(call, kInvalidArgument, "an empty request");
   }
@@ -321,7 +316,7 @@ std::string LiveCalls::DifferenceFrom(JobId id, const v1::JobRequest& request) c
 
 void LiveCalls::AnswerSubmit(std::uint64_t call, JobId id, bool wait) {
   answers_.push_back([this, call, id, wait] {
-    if (wait && statuses_.StateOf(id) == v1::SUBMITTED) {
+    if (wait && views_.Now().StateOf(id) == v1::SUBMITTED) {
       verdict_calls_[id].push_back(call);
       return;
     }
@@ -344,13 +339,13 @@ void LiveCalls::AnswerWithJob(std::uint64_t call, JobId id, v1::ClientRequest::K
   switch (kind) {
     case v1::ClientRequest::kSubmit:
       reply.mutable_submit()->set_job(state_.numbers.Of(id));
-      *reply.mutable_submit()->mutable_status() = statuses_.BriefStatusOf(id);
+      *reply.mutable_submit()->mutable_status() = views_.Now().BriefStatusOf(id);
       for (std::string& sentence : IgnoredOf(*state_.jobs[id].request, state_)) {
         reply.mutable_submit()->add_ignored(std::move(sentence));
       }
       break;
     default:
-      *reply.mutable_resize()->mutable_status() = statuses_.BriefStatusOf(id);
+      *reply.mutable_resize()->mutable_status() = views_.Now().BriefStatusOf(id);
       break;
   }
   output_.Reply(call, std::move(reply));
@@ -451,7 +446,7 @@ void LiveCalls::TakeDrain(std::uint64_t call, const v1::ClientRequest& from) {
   answers_.push_back([this, call, nodes, left] {
     v1::ClientReply reply;
     v1::DrainReply& drain = *reply.mutable_drain();
-    const std::vector<v1::NodeStatus> all = statuses_.OfNodes();
+    const std::vector<v1::NodeStatus> all = views_.Now().OfNodes();
     for (const NodeId node : nodes) {
       *drain.add_nodes() = all[Index(node)];
     }
@@ -495,8 +490,8 @@ void LiveCalls::AddDrains(const v1::ClientRequest& from, std::vector<NodeId> nod
 
 // "it is waiting (as many GPUs are not free)"
 std::string LiveCalls::StateAndReasonOf(JobId job) const {
-  const v1::JobState state = statuses_.StateOf(job);
-  const std::string reason = statuses_.ReasonOf(job, state);
+  const v1::JobState state = views_.Now().StateOf(job);
+  const std::string reason = views_.Now().ReasonOf(job, state);
   return "it is " + StateText(state) + (reason.empty() ? "" : " (" + reason + ")");
 }
 

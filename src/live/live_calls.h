@@ -19,8 +19,8 @@
 #include "live/calls/selection.h"
 #include "live/job_request.h"
 #include "live/live_state.h"
-#include "live/live_statuses.h"
 #include "live/orders.h"
+#include "live/view/view_writer.h"
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
 
@@ -39,7 +39,7 @@ class LiveCalls {
   using Answers = std::vector<std::function<void()>>;
 
   // All must outlive it.
-  LiveCalls(LiveState& state, const LiveStatuses& statuses, Orders& orders, LiveOutput& output);
+  LiveCalls(LiveState& state, ViewWriter& views, Orders& orders, LiveOutput& output);
   // Where facts go, before the first call.
   void SetFacts(AddFact add) { add_ = std::move(add); }
 
@@ -127,7 +127,7 @@ class LiveCalls {
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
 
   LiveState& state_;
-  const LiveStatuses& statuses_;
+  ViewWriter& views_;
   Orders& orders_;
   LiveOutput& output_;
   AddFact add_;

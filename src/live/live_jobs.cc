@@ -158,7 +158,7 @@ void LiveJobs::End(JobId id, TimePoint at) {
 void LiveJobs::SerializeJob(JobId id, const std::shared_ptr<const JobSpec>& spec,
                             StateStream& state) {
   jobs_.resize(std::max(jobs_.size(), Index(id) + 1));
-  LiveJob& job = (*this)[id];
+  LiveJob& job = jobs_[Index(id)];
   state(job);
   if (!state.reading()) {
     return;

@@ -16,6 +16,7 @@
 #include "model/conditions.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
+#include "model/touched.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
 
@@ -79,13 +80,17 @@ struct LiveJob {
 
 class LiveJobs {
  public:
-  // `numbers` must outlive it.
-  explicit LiveJobs(const model::JobNumbers& numbers) : numbers_(numbers) {}
+  // Both must outlive it.
+  LiveJobs(const model::JobNumbers& numbers, model::TouchedIds<JobId>& touched)
+      : numbers_(numbers), touched_(touched) {}
 
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
   [[nodiscard]] bool has(JobId job) const { return Index(job) < jobs_.size(); }
   // REQUIRES: has(job).
-  [[nodiscard]] LiveJob& operator[](JobId job) { return jobs_[Index(job)]; }
+  [[nodiscard]] LiveJob& operator[](JobId job) {
+    touched_.Add(job);
+    return jobs_[Index(job)];
+  }
   [[nodiscard]] const LiveJob& operator[](JobId job) const { return jobs_[Index(job)]; }
   // Jobs that have not ended.
   [[nodiscard]] std::size_t live() const { return live_; }
@@ -119,6 +124,7 @@ class LiveJobs {
   void CountData(const LiveJob& job, int more);
 
   const model::JobNumbers& numbers_;
+  model::TouchedIds<JobId>& touched_;
   std::vector<LiveJob> jobs_;
   std::shared_ptr<const v1::JobRequest> announced_;
   std::map<std::string, JobId, std::less<>> tokens_;

@@ -96,6 +96,9 @@ inline constexpr int kFailedPrecondition = 9;
 inline constexpr int kUnavailable = 14;
 inline constexpr int kUnauthenticated = 16;
 
+// To a call without a caller, where authentication is on.
+inline constexpr const char* kNoCaller = "the call does not say who makes it";
+
 // As messages count it.
 [[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {
   return duration.count() / 1000;

@@ -21,6 +21,7 @@
 #include "live/live_options.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
+#include "model/touched.h"
 #include "trainyard/cluster.h"
 
 namespace trainyard::live {
@@ -32,10 +33,10 @@ struct LiveState {
         configuration(std::move(by)),
         cluster(configuration->cluster),
         numbers(known_by),
-        jobs(numbers),
-        attempts(numbers),
-        leases(options, cluster),
-        gates(attempts, leases),
+        jobs(numbers, touched.jobs),
+        attempts(numbers, touched.jobs),
+        leases(options, cluster, touched.nodes),
+        gates(attempts, leases, touched),
         failures(cluster, options.ScaledFailures()),
         metrics(options.Scaled(LiveMetrics::kPause)) {}
   LiveState(const LiveState&) = delete;
@@ -46,14 +47,17 @@ struct LiveState {
   Cluster cluster;  // that of the configuration, in one place for those that refer to it
   const model::JobNumbers& numbers;
   TimePoint now{};
+  // The jobs and nodes of which something may have changed since the last view.
+  model::Touched touched;
+  std::uint64_t measured_facts = 0;  // that the engine has been told
   LiveJobs jobs;
   Attempts attempts;
   Leases leases;
   Gates gates;
   FailureBook failures;
   LiveMetrics metrics;
-  Changes changes;
-  History history;
+  Changes changes{touched};
+  History history{touched.jobs};
   // Of snapshots before format 8: stage times of models, which are measured anew.
   std::map<std::pair<std::string, int>, std::vector<double>> former_stages;
 

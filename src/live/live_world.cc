@@ -44,11 +44,11 @@ LiveWorld::LiveWorld(LiveOptions options, const engine::Engine& engine, LiveOutp
     : output_(output),
       engine_(engine),
       state_(std::move(options), engine.shared_configuration(), engine.numbers()),
-      statuses_(state_, engine),
-      notices_(state_, statuses_),
+      views_(state_, engine),
+      notices_(state_, views_),
       change_log_(state_),
       orders_(state_, output_),
-      calls_(state_, statuses_, orders_, output_),
+      calls_(state_, views_, orders_, output_),
       judge_(state_, engine, [this](model::Event event) { Add(std::move(event)); }),
       meter_(state_, engine),
       overruns_(state_, engine) {
@@ -198,6 +198,9 @@ void LiveWorld::Note(const model::Event& event) {
     return model::ForEachJob(event, [this](const model::Event& one) { Note(one); });
   }
   fresh_ = false;
+  if (SpeaksOfJob(event.kind)) {
+    state_.touched.jobs.Add(event.job);
+  }
   notices_.Note(event);
   state_.history.Note(event, state_.jobs, state_.cluster);
   state_.changes.Note(event);
@@ -219,6 +222,9 @@ void LiveWorld::Note(const model::Event& event) {
       return calls_.AnswerVerdict(event.job);  // there will be no other
     case model::EventKind::kReported:
       return state_.metrics.Note(event);
+    case model::EventKind::kMeasured:
+      ++state_.measured_facts;
+      return;
     case model::EventKind::kNodeDown:
       return Fence(event.node);
     case model::EventKind::kNoted:
@@ -280,6 +286,7 @@ void LiveWorld::Conclude() {
 // ---------------------------------------------------------------------------------------- actions
 
 void LiveWorld::Note(const model::Action& action) {
+  state_.touched.jobs.Add(action.job);
   notices_.Note(action);
   state_.history.Note(action, state_.now, state_.cluster);
   switch (action.kind) {
@@ -363,6 +370,7 @@ void LiveWorld::Answer() {
   StartAttempts();
   Tune();
   orders_.SendForgets();
+  views_.Publish();
   calls_.Answer();
 }
 
@@ -463,7 +471,8 @@ void LiveWorld::Stall(const std::string& why) {
   std::deque<Input> kept;
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, int>, std::size_t> reports;
   for (Input& input : inbox_) {
-    if (input.kind == Input::Kind::kCall && !input.request.has_logs()) {
+    if (input.kind == Input::Kind::kCall && !input.request.has_logs() &&
+        !IsReading(input.request)) {
       calls_.Refuse(input.number, kResourceExhausted,
                     "the controller cannot write its journal (" + why +
                         "); it takes nothing and starts nothing until it can");
@@ -565,6 +574,8 @@ void LiveWorld::Restored(TimePoint now) {
       state_.attempts.Forget(job);
     }
   }
+  views_.TouchAll();
+  views_.Publish();
 }
 
 // As submitted: the engine's specification has the stages that have been measured, and jobs that

@@ -10,7 +10,7 @@
 // are beside others on a GPU only while the engine has granted it so.
 //
 // Turns messages into facts and actions into messages. Its state is in parts (live_state.h); of
-// what follows, clients' calls are LiveCalls', statuses LiveStatuses', failures the FailureJudge's,
+// what follows, clients' calls are LiveCalls', what they read views', failures the FailureJudge's,
 // and messages to agents Orders'.
 #pragma once
 
@@ -29,11 +29,11 @@
 #include "live/failures/failure_judge.h"
 #include "live/live_calls.h"
 #include "live/live_state.h"
-#include "live/live_statuses.h"
 #include "live/measured/meter.h"
 #include "live/measured/overruns.h"
 #include "live/notices/notices.h"
 #include "live/orders.h"
+#include "live/view/view_writer.h"
 #include "model/rules.h"
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
@@ -117,11 +117,17 @@ class LiveWorld final : public engine::World {
   // All steps have been told; time goes on from `now`.
   void Restored(TimePoint now);
 
+  // What clients may read, as of the last step. For any thread. REQUIRES: Restored.
+  [[nodiscard]] std::shared_ptr<const ClusterView> view() const { return views_.Published(); }
+  // Of which jobs something may have changed: for Engine::Watch.
+  [[nodiscard]] model::TouchedIds<JobId>* touched() { return &state_.touched.jobs; }
+
   // For tests and tools.
-  [[nodiscard]] v1::JobStatus StatusOf(JobId job) const { return statuses_.StatusOf(job); }
-  [[nodiscard]] v1::JobState StateOf(JobId job) const { return statuses_.StateOf(job); }
+  [[nodiscard]] v1::JobStatus StatusOf(JobId job) { return views_.Now().StatusOf(job); }
+  [[nodiscard]] v1::JobState StateOf(JobId job) { return views_.Now().StateOf(job); }
   [[nodiscard]] std::size_t jobs() const { return state_.jobs.size(); }
-  [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() const { return statuses_.OfNodes(); }
+  [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() { return views_.Now().OfNodes(); }
+  [[nodiscard]] std::string WhyViewIsStale() { return views_.WhyStale(); }
 
  private:
   struct Input {
@@ -186,7 +192,7 @@ class LiveWorld final : public engine::World {
   LiveOutput& output_;
   const engine::Engine& engine_;
   LiveState state_;
-  LiveStatuses statuses_;
+  ViewWriter views_;
   Notices notices_;
   ChangeLog change_log_;
   Orders orders_;

@@ -675,6 +675,9 @@ TEST_F(LiveWorldTest, OnAFullDiskLeasesGoOnAndNothingElse) {
   EXPECT_EQ(ErrorOf(Submission(1)),
             "the controller cannot write its journal (the disk is full); it takes nothing and "
             "starts nothing until it can");
+  v1::ClientRequest ask;
+  ask.mutable_jobs();
+  EXPECT_EQ(Call(ask).jobs().jobs(0).state(), v1::RUNNING) << "its end is not on disk";
   controller_->world().OnAgent(11, HelloOf("b"));
   Step();
   EXPECT_EQ(KindsHeard(11), "welcome ");

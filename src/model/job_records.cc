@@ -10,7 +10,7 @@ namespace trainyard::model {
 
 std::span<const JobId> JobRecords::live() const {
   if (live_stale_) {
-    std::erase_if(live_, [this](JobId job) { return !(*this)[job].phase.live(); });
+    std::erase_if(live_, [this](JobId job) { return !records_[Index(job)].phase.live(); });
     live_stale_ = false;
   }
   return live_;
@@ -42,6 +42,7 @@ void JobRecords::Present(JobId id) {
 }
 
 void JobRecords::Defer(JobId id) {
+  Touch(id);
   std::erase(unjudged_, id);
   deferred_.insert(id);
   --waiting_;
@@ -56,8 +57,9 @@ void JobRecords::Admit(JobId id, TimePoint now) {
 }
 
 void JobRecords::RemoveJudged() {
-  std::erase_if(unjudged_,
-                [this](JobId job) { return (*this)[job].phase.get() != JobPhase::kArrived; });
+  std::erase_if(unjudged_, [this](JobId job) {
+    return records_[Index(job)].phase.get() != JobPhase::kArrived;
+  });
 }
 
 void JobRecords::Respecify(JobId id, std::shared_ptr<const JobSpec> spec) {
@@ -79,12 +81,14 @@ void JobRecords::Start(JobId id, TimePoint now) {
 }
 
 void JobRecords::Run(JobId job) {
+  Touch(job);
   running_place_[Index(job)] = static_cast<std::uint32_t>(running_.size());
   running_.push_back(job);
   --waiting_;
 }
 
 void JobRecords::Stop(JobId job) {
+  Touch(job);
   const std::uint32_t place = running_place_[Index(job)];
   running_[place] = running_.back();
   running_place_[Index(running_[place])] = place;
@@ -93,16 +97,17 @@ void JobRecords::Stop(JobId job) {
 }
 
 void JobRecords::Hold(JobId job) {
+  Touch(job);
   held_.insert(job);
   std::erase(live_, job);
 }
 
 void JobRecords::Release(JobId job) {
   held_.erase(job);
-  live_.insert(
-      std::find_if(live_.begin(), live_.end(),
-                   [&](JobId other) { return (*this)[other].arrival > (*this)[job].arrival; }),
-      job);
+  const std::uint64_t arrival = (*this)[job].arrival;
+  live_.insert(std::find_if(live_.begin(), live_.end(),
+                            [&](JobId other) { return records_[Index(other)].arrival > arrival; }),
+               job);
 }
 
 void JobRecords::Leave(JobId id, JobPhase phase) {
@@ -123,7 +128,7 @@ void JobRecords::SerializeJob(JobId job, StateStream& state) {
   if (records_.size() <= Index(job)) {
     records_.resize(Index(job) + 1);
   }
-  state((*this)[job]);
+  state(records_[Index(job)]);
 }
 
 void JobRecords::Serialize(StateStream& state) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/job_record.h"
+#include "model/touched.h"
 
 namespace trainyard::model {
 
@@ -19,8 +20,21 @@ class JobRecords {
   // By JobId; jobs not yet submitted have phase kUnknown.
   [[nodiscard]] std::span<const JobRecord> records() const { return records_; }
   [[nodiscard]] const JobRecord& operator[](JobId job) const { return records_[Index(job)]; }
+  [[nodiscard]] const JobRecord& At(JobId job) const { return records_[Index(job)]; }
   // For changing what concerns this job alone; the lists change through the methods below.
-  [[nodiscard]] JobRecord& operator[](JobId job) { return records_[Index(job)]; }
+  [[nodiscard]] JobRecord& operator[](JobId job) {
+    Touch(job);
+    return records_[Index(job)];
+  }
+  // From now on `touched` is told of each job whose record or lists may change. Null: nobody is.
+  // Must outlive the records.
+  void Watch(TouchedIds<JobId>* touched) { touched_ = touched; }
+  // What follows from the job's record elsewhere may have changed.
+  void Touch(JobId job) const {
+    if (touched_ != nullptr) {
+      touched_->Add(job);
+    }
+  }
   // Of a job that may never have been submitted, too.
   [[nodiscard]] bool IsLive(JobId job) const {
     return Index(job) < records_.size() && records_[Index(job)].phase.live();
@@ -84,6 +98,7 @@ class JobRecords {
   std::int64_t waiting_ = 0;
   std::int64_t started_live_ = 0;
   std::int64_t gpus_asked_ = 0;
+  TouchedIds<JobId>* touched_ = nullptr;
 };
 
 }  // namespace trainyard::model

@@ -45,6 +45,7 @@ class TypeChoices {
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus);
   // The same without making a new kind: nothing if there has been no such demand yet.
   [[nodiscard]] std::optional<DemandClass> KnownClassOf(const JobSpec& job, int gpus) const;
+  [[nodiscard]] std::size_t kinds() const { return choices_.size(); }
   [[nodiscard]] const Choice& Of(int kind) const {
     return choices_[static_cast<std::size_t>(kind)];
   }

@@ -278,6 +278,7 @@ class World final : public live::LiveOutput {
   std::uint64_t controller_life_ = 0;
   Duration clock_offset_{0};
   bool step_planned_ = false;
+  std::uint64_t controller_steps_ = 0;
   TimePoint planned_wake_ = kEndOfTime;
   std::vector<std::unique_ptr<PretendedProcesses>> processes_;
   std::vector<std::unique_ptr<PretendedStore>> stores_;

@@ -94,6 +94,7 @@ class OpenedController : public testing::Test {
     now_ += later;
     const Status status = controller_->Step(now_);
     EXPECT_TRUE(status.ok()) << status.error().message;
+    EXPECT_EQ(controller_->WhyViewIsStale(), "");
   }
   // `connection` says `message`.
   void Hear(std::uint64_t connection, const v1::AgentMessage& message) {

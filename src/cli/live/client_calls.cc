@@ -63,4 +63,19 @@ v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_onl
   return request;
 }
 
+Result<v1::ClientReply> CallForJobs(rpc::ClusterClient& client, v1::ClientRequest request,
+                                    Duration patience) {
+  constexpr std::uint32_t kPage = 5000;
+  request.mutable_jobs()->set_limit(kPage);
+  ASSIGN_OR_RETURN(v1::ClientReply all, client.Call(request, kTimeout, patience));
+  for (std::uint64_t next = all.jobs().next(); next != 0;) {
+    request.mutable_jobs()->set_after(next);
+    ASSIGN_OR_RETURN(v1::ClientReply page, client.Call(request, kTimeout, patience));
+    next = page.jobs().next();
+    all.mutable_jobs()->mutable_jobs()->MergeFrom(page.jobs().jobs());
+  }
+  all.mutable_jobs()->clear_next();
+  return all;
+}
+
 }  // namespace trainyard::cli

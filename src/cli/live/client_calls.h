@@ -43,6 +43,11 @@ void Tell(const std::string& line);
 // Asks for the status of the jobs; none: of all, or of those that have not ended.
 [[nodiscard]] v1::ClientRequest JobsCall(const std::vector<std::uint64_t>& jobs, bool live_only);
 
+// Calls for jobs, those of all pages in one reply.
+[[nodiscard]] Result<v1::ClientReply> CallForJobs(rpc::ClusterClient& client,
+                                                  v1::ClientRequest request,
+                                                  Duration patience = Duration{0});
+
 // What others wrote must not steer the terminal: control characters become '?'.
 [[nodiscard]] std::string Printable(std::string text);
 

@@ -366,7 +366,7 @@ Status ShowStatus(const StatusOptions& options) {
   const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
   Duration patience{0};
   while (true) {
-    ASSIGN_OR_RETURN(const v1::ClientReply reply, client->Call(request, kTimeout, patience));
+    ASSIGN_OR_RETURN(const v1::ClientReply reply, CallForJobs(*client, request, patience));
     if (options.json) {
       PrintJson(reply.jobs());
     } else {

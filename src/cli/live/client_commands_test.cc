@@ -359,6 +359,23 @@ TEST(StatusTest, ListsLiveJobs) {
   EXPECT_FALSE(controller.requests().at(1).jobs().live_only());
 }
 
+TEST(StatusTest, ListsTheJobsOfAllPages) {
+  FakeController controller([](const v1::ClientRequest& request) {
+    v1::ClientReply reply = JobsReplyWith(v1::RUNNING);
+    reply.mutable_jobs()->mutable_jobs(0)->set_job(request.jobs().after() + 12);
+    reply.mutable_jobs()->set_next(request.jobs().after() < 24 ? request.jobs().after() + 12 : 0);
+    return reply;
+  });
+  const Outcome outcome = Invoke({"status", "--controller", controller.address()});
+  ASSERT_TRUE(outcome.status.ok());
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 4) << outcome.out;
+  EXPECT_TRUE(Contains(outcome.out, "\n12 ") && Contains(outcome.out, "\n24 ") &&
+              Contains(outcome.out, "\n36 "))
+      << outcome.out;
+  EXPECT_EQ(controller.requests().at(2).jobs().after(), 24U);
+  EXPECT_TRUE(controller.requests().at(2).jobs().live_only());
+}
+
 TEST(StatusTest, DescribesJobs) {
   FakeController controller([](const auto&) { return JobsReplyWith(v1::COMPLETED); });
   const Outcome outcome = Invoke({"status", "12", "--controller", controller.address()});

@@ -22,7 +22,7 @@ namespace {
 Result<v1::JobsReply> TasksOf(rpc::ClusterClient& client, std::uint64_t array, bool live_only) {
   v1::ClientRequest request = JobsCall({}, live_only);
   request.mutable_jobs()->set_array_job(array);
-  ASSIGN_OR_RETURN(v1::ClientReply reply, client.Call(request, kTimeout));
+  ASSIGN_OR_RETURN(v1::ClientReply reply, CallForJobs(client, std::move(request)));
   return std::move(*reply.mutable_jobs());
 }
 
@@ -138,7 +138,7 @@ Result<std::vector<v1::JobStatus>> SelectJobs(rpc::ClusterClient& client,
     return SelectByNumber(client, selection.jobs, live_only);
   }
   ASSIGN_OR_RETURN(const v1::ClientRequest request, requests::FilterCall(selection, live_only));
-  ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout));
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallForJobs(client, request));
   if (reply.jobs().jobs().empty()) {
     return Failed(live_only ? "no job that has not ended fits" : "no job fits");
   }

@@ -52,7 +52,7 @@ void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   const Attempts::OfJob& attempts = state_.attempts[*id];
   const std::uint32_t attempt =
       request.attempt() == 0 ? attempts.last_started() : request.attempt();
-  const v1::JobState state = statuses_.StateOf(*id);
+  const v1::JobState state = views_.Now().StateOf(*id);
   if (attempt == 0 || attempt > attempts.last || (request.opens() && state != v1::RUNNING)) {
     return Refuse(call, kFailedPrecondition,
                   "job " + state_.jobs.TextOf(*id) + " cannot be attached to: " +

@@ -30,9 +30,11 @@ void Changes::Note(const model::Event& event) {
     return;
   }
   if (note->of_node) {
-    nodes_[note->node] = note->text;
-    for (const NodeId node : note->other_nodes) {
+    std::vector<NodeId> nodes = note->other_nodes;
+    nodes.push_back(note->node);
+    for (const NodeId node : nodes) {
       nodes_[node] = note->text;
+      touched_.nodes.Add(node);
     }
   }
   note->ForEachJob([this, &note](JobId job) { NoteOf(job, note->text); });
@@ -48,7 +50,9 @@ void Changes::NoteOf(JobId job, const std::string& text) {
     Drop(job);
   }
   jobs_[job] = text;
+  touched_.jobs.Add(job);
   if (jobs_.size() > kMost) {
+    touched_.jobs.Add(jobs_.begin()->first);
     jobs_.erase(jobs_.begin());
   }
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/event.h"
+#include "model/touched.h"
 #include "trainyard/state.h"
 
 namespace trainyard::live {
@@ -52,9 +53,15 @@ class Changes {
   // Of jobs; the oldest are forgotten first, the journal has them.
   static constexpr std::size_t kMost = 10'000;
 
+  // Must outlive it.
+  explicit Changes(model::Touched& touched) : touched_(touched) {}
+
   void Note(const model::Event& event);
   // The job has ended.
-  void Drop(JobId job) { holders_.erase(job); }
+  void Drop(JobId job) {
+    touched_.jobs.Add(job);
+    holders_.erase(job);
+  }
   // Who holds the job, "ann (uid 1001, user)"; empty: nobody does, or it is not known.
   [[nodiscard]] std::string HolderOf(JobId job) const;
   // Empty: nobody has changed it.
@@ -67,6 +74,7 @@ class Changes {
  private:
   void NoteOf(JobId job, const std::string& text);
 
+  model::Touched& touched_;
   std::map<JobId, std::string> jobs_;
   std::map<NodeId, std::string> nodes_;
   std::map<JobId, std::string> holders_;

@@ -64,18 +64,33 @@ std::string WhereText(const Grant& grant, const Cluster& cluster) {
 
 }  // namespace
 
-std::span<const JobEvent> History::Of(JobId job) const {
+History::Events History::Of(JobId job) const {
   const auto found = jobs_.find(job);
-  return found == jobs_.end() ? std::span<const JobEvent>() : found->second.events;
+  if (found == jobs_.end()) {
+    return nullptr;
+  }
+  found->second.given_out = true;
+  return found->second.events;
+}
+
+std::vector<JobEvent>& History::Edit(JobId job) {
+  OfJob& known = At(job);
+  if (known.given_out) {
+    known.given_out = false;
+    known.events = std::make_shared<std::vector<JobEvent>>(*known.events);
+  }
+  return *known.events;
 }
 
 History::OfJob& History::At(JobId job) {
+  touched_.Add(job);
   OfJob& known = jobs_[job];
   if (jobs_.size() > kMostJobs) {
     const bool some_ended = !ended_.empty() && ended_.front() != job;
     const JobId oldest = some_ended                    ? ended_.front()
                          : jobs_.begin()->first != job ? jobs_.begin()->first
                                                        : std::next(jobs_.begin())->first;
+    touched_.Add(oldest);
     std::erase(ended_, oldest);
     jobs_.erase(oldest);
   }
@@ -83,7 +98,7 @@ History::OfJob& History::At(JobId job) {
 }
 
 void History::Put(JobId job, JobEvent event) {
-  std::vector<JobEvent>& events = At(job).events;
+  std::vector<JobEvent>& events = Edit(job);
   if (events.size() == kMostOfJob) {
     events.erase(events.begin());
   }
@@ -98,11 +113,10 @@ void History::NoteEnd(JobId job) {
 
 // Who has made this change: a note in the journal comes before the fact, and gives way to it.
 std::string History::TakeAuthor(JobId job, TimePoint at, const std::string& of) {
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) {
+  if (!jobs_.contains(job)) {
     return {};
   }
-  std::vector<JobEvent>& events = found->second.events;
+  std::vector<JobEvent>& events = Edit(job);
   for (auto event = events.begin(); event != events.end(); ++event) {
     if (event->at == at && event->what.starts_with(of) && event->after.empty() &&
         event->before.empty() && !event->by.empty()) {
@@ -218,7 +232,8 @@ void History::Note(const model::Action& action, TimePoint at, const Cluster& clu
     case model::ActionKind::kPreempt: {
       OfJob& job = At(action.job);
       std::string held = std::exchange(job.holds, {});
-      const bool told = !job.events.empty() && job.events.back().at == at;  // by what has caused it
+      const bool told =
+          !job.events->empty() && job.events->back().at == at;  // by what has caused it
       if (!told) {
         Put(action.job, {.at = at, .what = "preempted", .before = std::move(held)});
       }

@@ -5,13 +5,14 @@
 
 #include <cstddef>
 #include <map>
-#include <span>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "live/live_jobs.h"
 #include "model/event.h"
+#include "model/touched.h"
 #include "trainyard/cluster.h"
 #include "trainyard/state.h"
 
@@ -32,29 +33,37 @@ class History {
   static constexpr std::size_t kMostOfJob = 100;    // the oldest are forgotten first
   static constexpr std::size_t kMostJobs = 10'000;  // ended ones are forgotten first
 
+  // Must outlive it.
+  explicit History(model::TouchedIds<JobId>& touched) : touched_(touched) {}
+
   // `jobs`: as they were before the fact.
   void Note(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster);
   void Note(const model::Action& action, TimePoint at, const Cluster& cluster);
   // Oldest first.
-  [[nodiscard]] std::span<const JobEvent> Of(JobId job) const;
+  // Null: there is nothing. What has been given out does not change any more.
+  using Events = std::shared_ptr<const std::vector<JobEvent>>;
+  [[nodiscard]] Events Of(JobId job) const;
 
   void Serialize(StateStream& state) { state(jobs_, ended_); }
 
  private:
   struct OfJob {
-    std::vector<JobEvent> events;
-    std::string holds;  // the GPUs that it has been granted
+    std::shared_ptr<std::vector<JobEvent>> events = std::make_shared<std::vector<JobEvent>>();
+    mutable bool given_out = false;  // by Of; the next change is one of a copy
+    std::string holds;               // the GPUs that it has been granted
 
-    void Serialize(StateStream& state) { state(events, holds); }
+    void Serialize(StateStream& state) { state(*events, holds); }
   };
 
   void NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster);
   void NoteUpdate(const model::Event& event, const LiveJobs& jobs);
   void Put(JobId job, JobEvent event);
   OfJob& At(JobId job);
+  [[nodiscard]] std::vector<JobEvent>& Edit(JobId job);
   [[nodiscard]] std::string TakeAuthor(JobId job, TimePoint at, const std::string& of);
   void NoteEnd(JobId job);
 
+  model::TouchedIds<JobId>& touched_;
   std::map<JobId, OfJob> jobs_;
   std::vector<JobId> ended_;  // of jobs_, in the order in which they have ended
 };

@@ -135,7 +135,7 @@ void PutChanged(v1::ClientRequest::KindCase kind, bool of_selection, v1::Changed
 }
 
 // Why it is not held or released. `anew`: that has been asked for at this time already.
-Refusal WhyNotHeld(const LiveState& state_of, const LiveStatuses& statuses,
+Refusal WhyNotHeld(const LiveState& state_of, const Statuses& statuses,
                    const v1::ClientRequest& from, JobId id, bool anew) {
   const v1::JobState state = statuses.StateOf(id);
   if (from.hold().hold()) {
@@ -193,7 +193,7 @@ Refusal WhyNotSignalled(v1::JobState state, bool has_workers) {
 }
 
 // Why the call does nothing to the job, but for what is wrong with an update.
-Refusal WhyNotChanged(const LiveState& state_of, const LiveStatuses& statuses,
+Refusal WhyNotChanged(const LiveState& state_of, const Statuses& statuses,
                       const v1::ClientRequest& from, JobId id, bool anew) {
   const v1::JobState state = statuses.StateOf(id);
   if (state_of.jobs[id].ending) {
@@ -241,7 +241,7 @@ std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t 
             name, text);
       }
       const std::optional<JobId> earlier = state_.numbers.Find(number->job, before);
-      if (!earlier || !statuses_.MaySee(owner, *earlier)) {
+      if (!earlier || !views_.Now().MaySee(owner, *earlier)) {
         return fmt::format("there is no earlier job {}, for which dependency '{}' waits", name,
                            text);
       }
@@ -283,7 +283,7 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
   for (JobId task = JobAt(Index(first) + 1);
        state_.jobs.has(task) && state_.jobs[task].array == first; task = JobAt(Index(task) + 1)) {
     const LiveJob& job = state_.jobs[task];
-    if (job.ending || !statuses_.IsDeferred(task)) {
+    if (job.ending || !views_.Now().IsDeferred(task)) {
       continue;
     }
     v1::JobRequest wanted = *job.request;
@@ -307,11 +307,11 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
 LiveCalls::Chosen LiveCalls::Choose(const v1::ClientRequest& from, Selected& selected) const {
   Chosen chosen;
   for (const JobId id : selected.jobs()) {
-    if (from.has_cancel() && statuses_.StateOf(id) == v1::CANCELLED) {
+    if (from.has_cancel() && views_.Now().StateOf(id) == v1::CANCELLED) {
       chosen.as_wanted.push_back(id);  // the call is repeated
       continue;
     }
-    Refusal why = WhyNotChanged(state_, statuses_, from, id, held_anew_.contains(id));
+    Refusal why = WhyNotChanged(state_, views_.Now(), from, id, held_anew_.contains(id));
     if (why.text.empty() && from.has_update()) {
       const std::optional<JobId>& array = state_.jobs[id].array;
       const bool with_array = array && *array != id &&
@@ -337,7 +337,7 @@ void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
     return Refuse(call, kInvalidArgument, std::move(mistake));
   }
   const Target target = TargetOf(from);
-  Selected selected(state_, statuses_, from, target, known_jobs_);
+  Selected selected(state_, views_.Now(), from, target, known_jobs_);
   auto [jobs, as_wanted, updates] = Choose(from, selected);
   std::vector<v1::LeftOut> left = selected.LeftOut(jobs.empty() && as_wanted.empty());
   if (jobs.empty() && as_wanted.empty() && left.size() < 2) {
@@ -355,7 +355,7 @@ void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
                       ignored = IgnoredOf(from.update(), *state_.configuration)] {
     v1::Changed changed;
     for (const JobId job : jobs) {
-      *changed.add_jobs() = statuses_.ChangedStatusOf(job);
+      *changed.add_jobs() = views_.Now().ChangedStatusOf(job);
     }
     changed.mutable_left_out()->Assign(left.begin(), left.end());
     v1::ClientReply reply;
@@ -408,7 +408,7 @@ void LiveCalls::AddChange(const v1::ClientRequest& from, const std::vector<JobId
 void LiveCalls::AddHold(const v1::ClientRequest& from, const std::vector<JobId>& jobs, bool hold) {
   std::vector<JobId> all = jobs;
   std::erase_if(all, [&](JobId job) {
-    return hold && Index(job) < known_jobs_ && statuses_.IsHeld(job) &&
+    return hold && Index(job) < known_jobs_ && views_.Now().IsHeld(job) &&
            !MayUndo(from, state_.changes.HolderOf(job));
   });
   if (all.empty()) {
@@ -429,9 +429,9 @@ void LiveCalls::AddHold(const v1::ClientRequest& from, const std::vector<JobId>&
 std::variant<LiveCalls::Update, Refusal> LiveCalls::UpdateOf(const v1::UpdateRequest& request,
                                                              JobId id, bool with_array) const {
   const LiveJob& job = state_.jobs[id];
-  const v1::JobState state = statuses_.StateOf(id);
+  const v1::JobState state = views_.Now().StateOf(id);
   const bool waits_anew = Names(request, "begin") || Names(request, "dependency");
-  if (waits_anew && !statuses_.IsDeferred(id)) {
+  if (waits_anew && !views_.Now().IsDeferred(id)) {
     return Refusal{.code = kFailedPrecondition, .text = TooLateToWait(state)};
   }
   if (!with_array && !WaitsAsItsArray(id, request)) {

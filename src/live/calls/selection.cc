@@ -22,8 +22,8 @@ Refusal NotYours(const v1::ClientRequest& from, Touch touch) {
                   (touch == Touch::kChange ? ", an operator or an admin" : " or an admin")};
 }
 
-Selected::Selected(const LiveState& state, const LiveStatuses& statuses,
-                   const v1::ClientRequest& from, const Target& target, std::size_t known)
+Selected::Selected(const LiveState& state, const Statuses& statuses, const v1::ClientRequest& from,
+                   const Target& target, std::size_t known)
     : state_(state) {
   if (target.selection == nullptr) {
     const std::optional<JobId> job = state_.numbers.Find(target.number, known);

@@ -11,7 +11,7 @@
 
 #include "live/access/access.h"
 #include "live/live_state.h"
-#include "live/live_statuses.h"
+#include "live/view/statuses.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::live {
@@ -33,7 +33,7 @@ class Selected {
  public:
   // The jobs that a call is about, among the first `known`, which its caller may change; the others
   // that it names are left out.
-  Selected(const LiveState& state, const LiveStatuses& statuses, const v1::ClientRequest& from,
+  Selected(const LiveState& state, const Statuses& statuses, const v1::ClientRequest& from,
            const Target& target, std::size_t known);
 
   // Each once, ascending.

@@ -134,16 +134,28 @@ void FailureBook::ListNodes() { nodes_.resize(cluster_.nodes.size()); }
 
 // ------------------------------------------------------------------------------------------ facts
 
+std::vector<JobId> FailureBook::JobsWithRecord() const {
+  std::vector<JobId> jobs;
+  jobs.reserve(jobs_.size());
+  for (const auto& [id, job] : jobs_) {
+    jobs.push_back(id);
+  }
+  return jobs;
+}
+
 void FailureBook::Take(const model::Event& event) {
+  changes_ += jobs_.size();
   switch (event.kind) {
     case model::EventKind::kNoted:
       if (const std::optional<FailureNote> note = FailureNote::From(event); note && IsHere(*note)) {
         TakeNote(*note, event.at);
+        ++changes_;
         CountDoubts();
       }
       break;
     case model::EventKind::kBarred:
       TakeBarred(event);
+      ++changes_;
       break;
     case model::EventKind::kNodeUndrained:
       Clear(event.node);
@@ -333,6 +345,7 @@ void FailureBook::CountDoubts() {
 // ------------------------------------------------------------------------------------ conclusions
 
 std::vector<model::Event> FailureBook::Conclude(TimePoint now, const Surroundings& around) {
+  changes_ += jobs_.size();
   std::vector<model::Event> events;
   ConcludeNodes(now, around, events);
   for (auto& [id, job] : jobs_) {

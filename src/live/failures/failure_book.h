@@ -130,7 +130,7 @@ class FailureBook {
   // Any fact, in the order of the journal.
   void Take(const model::Event& event);
   // The job has ended without a fact that says so.
-  void Forget(JobId job) { jobs_.erase(job); }
+  void Forget(JobId job) { changes_ += jobs_.erase(job); }
   // What follows from all facts so far by `now`, as further facts; Take has had them.
   [[nodiscard]] std::vector<model::Event> Conclude(TimePoint now, const Surroundings& around);
   // When Conclude may say something new though nothing happens.
@@ -160,6 +160,9 @@ class FailureBook {
   // Whether it matters that an attempt of the job, opened then, runs well on these nodes.
   [[nodiscard]] bool WantsToKnow(JobId job, const std::vector<NodeId>& nodes,
                                  TimePoint opened) const;
+  // How often something may have changed of what it says of jobs; and those of which it says any.
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }
+  [[nodiscard]] std::vector<JobId> JobsWithRecord() const;
   // Nothing has failed of late.
   [[nodiscard]] bool quiet() const { return jobs_.empty() && nodes_in_doubt_ == 0; }
   // Whether it has failed of late, or jobs avoid it.
@@ -272,6 +275,7 @@ class FailureBook {
   const Cluster& cluster_;
   const FailureRules rules_;
   std::map<JobId, Job> jobs_;  // those with something to remember
+  std::uint64_t changes_ = 0;
   std::vector<Node> nodes_;
   std::size_t nodes_in_doubt_ = 0;  // with failures in a row
   std::vector<Reason> reasons_;     // of the last window

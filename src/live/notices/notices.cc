@@ -67,7 +67,7 @@ void Notices::Tell() {
     Tell(job, kNotifyBegin);
   }
   for (const JobId job : preempted) {
-    if (!by_users.contains(job) && !HasEnded(statuses_.StateOf(job))) {
+    if (!by_users.contains(job) && !HasEnded(views_.Now().StateOf(job))) {
       Tell(job, kNotifyPreempt);
     }
   }
@@ -78,7 +78,7 @@ void Notices::Tell() {
 
 // Once, though both may be asked for.
 void Notices::TellEnd(JobId job) {
-  const v1::JobState state = statuses_.StateOf(job);
+  const v1::JobState state = views_.Now().StateOf(job);
   if (!HasEnded(state)) {
     return;
   }
@@ -97,7 +97,7 @@ void Notices::Tell(JobId job, const char* event) {
   }
   const v1::JobRequest& request = *state_.jobs[job].request;
   const bool begins = event == std::string_view(kNotifyBegin);  // it may have ended since
-  const v1::JobState state = begins ? v1::RUNNING : statuses_.StateOf(job);
+  const v1::JobState state = begins ? v1::RUNNING : views_.Now().StateOf(job);
   state_.options.notice({.job = state_.numbers.Of(job),
                          .name = request.name(),
                          .user = request.user(),
@@ -105,7 +105,7 @@ void Notices::Tell(JobId job, const char* event) {
                          .at = state_.now,
                          .time = state_.options.UnixSeconds(state_.now),
                          .state = StateText(state),
-                         .reason = begins ? std::string() : statuses_.ReasonOf(job, state)});
+                         .reason = begins ? std::string() : views_.Now().ReasonOf(job, state)});
 }
 
 }  // namespace trainyard::live

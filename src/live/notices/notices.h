@@ -8,7 +8,7 @@
 #include <string>
 
 #include "live/live_state.h"
-#include "live/live_statuses.h"
+#include "live/view/view_writer.h"
 #include "model/event.h"
 #include "trainyard/state.h"
 
@@ -50,8 +50,7 @@ struct Notice {
 class Notices {
  public:
   // Both must outlive it.
-  Notices(const LiveState& state, const LiveStatuses& statuses)
-      : state_(state), statuses_(statuses) {}
+  Notices(const LiveState& state, ViewWriter& views) : state_(state), views_(views) {}
 
   // Whether it is still to be told that the job's workers have begun to run.
   [[nodiscard]] bool AwaitsBegin(JobId job) const {
@@ -69,7 +68,7 @@ class Notices {
   void TellEnd(JobId job);
 
   const LiveState& state_;
-  const LiveStatuses& statuses_;
+  ViewWriter& views_;
   std::set<JobId> has_begun_;  // jobs that have not ended and of which that has been told
   // Of one decision.
   std::set<JobId> begun_;

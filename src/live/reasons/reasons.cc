@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <set>
 #include <span>
 
 #include "base/text.h"
-#include "engine/engine.h"
 #include "live/access/access.h"
 #include "live/job_request.h"
 #include "model/job_fields.h"
@@ -37,13 +35,13 @@ std::string JobsText(std::size_t count) {
 
 }  // namespace
 
-bool MaySee(const LiveState& state, const v1::ClientRequest& from, JobId job) {
-  return state.options.shows_all_jobs || MayTouch(from, *state.jobs[job].request, Touch::kSee);
+bool MaySee(const ClusterView& view, const v1::ClientRequest& from, JobId job) {
+  return view.options->shows_all_jobs || MayTouch(from, *view.job(job).live.request, Touch::kSee);
 }
 
-v1::ClientRequest CallOfOwner(const LiveState& state, JobId job) {
+v1::ClientRequest CallOfOwner(const ClusterView& view, JobId job) {
   v1::ClientRequest call;
-  if (const v1::LaunchSpec& launch = state.jobs[job].request->launch(); launch.has_owner()) {
+  if (const v1::LaunchSpec& launch = view.job(job).live.request->launch(); launch.has_owner()) {
     *call.mutable_caller() = launch.owner();
   }
   return call;
@@ -59,18 +57,17 @@ std::string FirstNames(const std::vector<std::string>& names) {
                               : text;
 }
 
-std::vector<Leaving> LeavingOn(const LiveState& state, NodeId node) {
+std::vector<Leaving> LeavingOn(const ClusterView& view, NodeId node, TimePoint now) {
   std::vector<Leaving> leaving;
-  for (const auto& [key, gpus] : state.gates.HoldersOf(node)) {
-    const LiveAttempt* const attempt = state.attempts.Find(key);
+  for (const auto& [key, gpus] : view.node(node).holders) {
+    const LiveAttempt* const attempt = view.Find(key);
     if (attempt != nullptr && !attempt->stopping) {
       continue;
     }
     Leaving one{.job = key.first, .gpus = gpus};
     if (attempt != nullptr && attempt->told_to_stop) {
-      const double grace =
-          Seconds(state.GraceOf(state.jobs[*state.numbers.Find(key.first, state.jobs.size())]));
-      const double since = Seconds(state.now - attempt->notice) / state.options.time_scale;
+      const double grace = Seconds(view.GraceOf(*view.Find(key.first)));
+      const double since = Seconds(now - attempt->notice) / view.options->time_scale;
       one.left_s = std::max(0.0, grace - since);
     }
     leaving.push_back(one);
@@ -78,22 +75,22 @@ std::vector<Leaving> LeavingOn(const LiveState& state, NodeId node) {
   return leaving;
 }
 
-Reasons::Reasons(const LiveState& state, const engine::Engine& engine,
-                 const v1::ClientRequest& asker, Depth depth)
-    : state_(state), engine_(engine), depth_(depth) {
+Reasons::Reasons(const ClusterView& view, TimePoint now, const v1::ClientRequest& asker,
+                 Depth depth)
+    : view_(view), now_(now), depth_(depth) {
   if (asker.has_caller()) {
     *asker_.mutable_caller() = asker.caller();
   }
 }
 
-const model::JobRecord& Reasons::RecordOf(JobId job) const { return engine_.records()[Index(job)]; }
+const model::JobRecord& Reasons::RecordOf(JobId job) const { return view_.job(job).record; }
 
 std::string Reasons::NameOf(JobId job) const {
-  return Sees(job) ? "job " + state_.jobs.TextOf(job) : "another user's job";
+  return Sees(job) ? "job " + view_.TextOf(job) : "another user's job";
 }
 
 std::string Reasons::RealTimeText(Duration of_the_engine) const {
-  return base::ShortDuration(Seconds(of_the_engine) / state_.options.time_scale);
+  return base::ShortDuration(Seconds(of_the_engine) / view_.options->time_scale);
 }
 
 // -------------------------------------------------------------------------------- what is looked
@@ -101,10 +98,8 @@ std::string Reasons::RealTimeText(Duration of_the_engine) const {
 
 const std::vector<std::uint64_t>& Reasons::used() {
   if (!used_) {
-    used_.emplace(state_.leases.size(), 0);
-    std::set<JobId> holders = state_.attempts.present();
-    holders.insert(state_.gates.holding().begin(), state_.gates.holding().end());
-    for (const JobId job : holders) {
+    used_.emplace(view_.nodes.size(), 0);
+    for (const JobId job : *view_.holders) {
       for (const Slice& slice : RecordOf(job).grant.slices) {
         (*used_)[Index(slice.node)] |= slice.gpus;
       }
@@ -116,9 +111,9 @@ const std::vector<std::uint64_t>& Reasons::used() {
 Reasons::Room& Reasons::RoomFor(const JobSpec& job) {
   const auto [at, is_new] = rooms_.try_emplace(model::PartOf<JobTraits>(job).gpu_types);
   Room& room = at->second;
-  for (std::size_t i = 0; is_new && i < state_.leases.size(); ++i) {
-    const LiveNode& node = state_.leases[NodeAt(i)];
-    const NodeSpec& spec = state_.cluster.nodes[i];
+  for (std::size_t i = 0; is_new && i < view_.nodes.size(); ++i) {
+    const NodeEntry& node = view_.node(NodeAt(i));
+    const NodeSpec& spec = view_.cluster().nodes[i];
     if (node.available && !node.drained && Accepts(job, spec)) {
       const int free = spec.gpus - std::popcount(used()[i]);
       room.free += free;
@@ -132,8 +127,12 @@ Reasons::Room& Reasons::RoomFor(const JobSpec& job) {
 // Among the jobs that wait, from 0. Nothing: the policy keeps no order, or the job is not in it.
 std::optional<std::size_t> Reasons::PlaceOf(JobId job) {
   if (!order_) {
-    order_ = engine_.WaitingInOrder();
-    places_.assign(state_.jobs.size(), 0);
+    order_ = *view_.order;
+    std::erase_if(*order_, [this](JobId other) {
+      const model::JobPhase phase = RecordOf(other).phase.get();  // has changed since, perhaps
+      return phase != model::JobPhase::kWaiting && phase != model::JobPhase::kArrived;
+    });
+    places_.assign(view_.jobs.size(), 0);
     for (std::size_t i = 0; i < order_->size(); ++i) {
       places_[Index((*order_)[i])] = static_cast<std::uint32_t>(i + 1);
     }
@@ -147,11 +146,11 @@ std::optional<std::size_t> Reasons::PlaceOf(JobId job) {
 
 // Why its user or its own terms keep the job back; empty: they do not.
 std::string Reasons::WhyDeferred(JobId id) const {
-  const std::optional<engine::Deferral> deferral = engine_.WhyDeferred(id);
-  if (engine_.IsHeld(id)) {
-    const std::string holder = state_.changes.HolderOf(id);
+  const std::optional<engine::Deferral> deferral = view_.DeferralOf(id);
+  if (view_.job(id).held) {
+    const std::string holder = view_.job(id).holder;
     return "held by " + (holder.empty() ? "its user" : holder) + "; 'trainyard release " +
-           state_.jobs.TextOf(id) + "' lets it go on";
+           view_.TextOf(id) + "' lets it go on";
   }
   if (!deferral) {
     return {};
@@ -160,8 +159,8 @@ std::string Reasons::WhyDeferred(JobId id) const {
     return "waits for " + NameOf(*deferral->after) + ", by its dependency '" +
            model::PartOf<JobTraits>(*RecordOf(id).spec).dependency + "'";
   }
-  if (deferral->begin && *deferral->begin > state_.now) {
-    return "begins in " + RealTimeText(*deferral->begin - state_.now);
+  if (deferral->begin && *deferral->begin > now_) {
+    return "begins in " + RealTimeText(*deferral->begin - now_);
   }
   return deferral->at_once > 0
              ? "at most " + std::to_string(deferral->at_once) + " tasks of its array run at a time"
@@ -173,13 +172,13 @@ std::string Reasons::WhyItWaits(JobId id) {
   if (std::string why = WhyDeferred(id); !why.empty()) {
     return why;
   }
-  const model::Blocked* const blocked = engine_.blocked(id);
+  const model::Blocked* const blocked = view_.BlockedOf(id);
   const bool behind = blocked != nullptr && blocked->reason == model::WaitReason::kBehindHead &&
-                      !state_.gates.holding().contains(id) && state_.failures.WhyHeld(id).empty();
+                      !view_.job(id).holding && view_.job(id).why_held.empty();
   if (!behind) {
     return WhyNotServed(id, /*is_head=*/false);
   }
-  const auto all = engine_.blocked();
+  const std::vector<model::Blocked>& all = *view_.blocked;
   const auto head = std::find_if(all.begin(), all.end(), [](const model::Blocked& other) {
     return other.reason != model::WaitReason::kBehindHead;
   });
@@ -195,16 +194,16 @@ std::string Reasons::WhyItWaits(JobId id) {
 // `is_head`: it is the first in the order, as has been said.
 std::string Reasons::WhyNotServed(JobId id, bool is_head) {
   const model::JobRecord& record = RecordOf(id);
-  if (state_.gates.holding().contains(id)) {
+  if (view_.job(id).holding) {
     return "holds " + std::to_string(record.grant.gpus) + " of " +
            std::to_string(record.spec->gpus) + " GPUs until it has them all";
   }
-  if (const std::string held = state_.failures.WhyHeld(id); !held.empty()) {
-    return held + (state_.failures.HasNoNodeLeft(id) ? NodesAway(*record.spec) : "");
+  if (const std::string& held = view_.job(id).why_held; !held.empty()) {
+    return held + (view_.job(id).has_no_node_left ? NodesAway(*record.spec) : "");
   }
-  const model::Blocked* const blocked = engine_.blocked(id);
+  const model::Blocked* const blocked = view_.BlockedOf(id);
   const std::string why = blocked == nullptr ? WhyLeftOut(id) : WhyBlocked(id, *blocked);
-  const std::string avoids = state_.failures.WhyAvoids(id);
+  const std::string& avoids = view_.job(id).why_avoids;
   return why + (is_head ? "" : WhoIsAhead(id)) + NodesAway(*record.spec) +
          (avoids.empty() ? "" : "; ") + avoids;
 }
@@ -271,15 +270,13 @@ std::string Reasons::HoldersText(const JobSpec& job) const {
   constexpr std::size_t kMost = 3;
   std::vector<std::string> names;
   std::size_t others = 0;
-  std::set<JobId> holders = state_.attempts.present();
-  holders.insert(state_.gates.holding().begin(), state_.gates.holding().end());
-  for (const JobId holder : holders) {
+  for (const JobId holder : *view_.holders) {
     const Slices& slices = RecordOf(holder).grant.slices;
     if (std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
-          return Accepts(job, state_.cluster.nodes[Index(slice.node)]);
+          return Accepts(job, view_.cluster().nodes[Index(slice.node)]);
         })) {
       if (Sees(holder) && names.size() < kMost) {
-        names.push_back(state_.jobs.TextOf(holder));
+        names.push_back(view_.TextOf(holder));
       } else {
         ++others;
       }
@@ -296,7 +293,7 @@ std::string Reasons::HoldersText(const JobSpec& job) const {
 // The policy has no demand of its for the job, and says itself which jobs it serves when.
 std::string Reasons::WhyLeftOut(JobId id) {
   const JobSpec& spec = *RecordOf(id).spec;
-  const std::string policy = "policy '" + state_.configuration->policy + "'";
+  const std::string policy = "policy '" + view_.configuration->policy + "'";
   if (std::string why = WhyNotItsDevices(spec); !why.empty()) {
     return why;
   }
@@ -311,23 +308,23 @@ std::string Reasons::WhyLeftOut(JobId id) {
   }
   std::string text = fmt::format("{} of {} {} are free, it asks for {}: {} ", room.free, room.all,
                                  TypedGpus(spec), spec.gpus, policy);
-  const std::optional<TimePoint> next = engine_.next_wakeup();
+  const std::optional<TimePoint> next = view_.next_wakeup;
   text += served.empty() ? "has not planned it yet" : "plans it for later, behind " + served;
-  return text + (next && *next > state_.now
-                     ? ", and decides again in " + RealTimeText(*next - state_.now)
+  return text + (next && *next > now_
+                     ? ", and decides again in " + RealTimeText(*next - now_)
                      : std::string(", and decides again when a job comes or ends"));
 }
 
 // Under a policy that gives jobs the GPUs that they name.
 std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
   const Slices& devices = model::PartOf<JobTraits>(job).devices;
-  if (devices.empty() || !state_.configuration->traits.needs.named_devices) {
+  if (devices.empty() || !view_.configuration->traits.needs.named_devices) {
     return {};
   }
   std::string text = "waits for the GPUs that it names:";
   for (const Slice& slice : devices) {
-    text += " " + DevicesText(slice, state_.cluster);
-    for (const JobId holder : state_.attempts.present()) {
+    text += " " + DevicesText(slice, view_.cluster());
+    for (const JobId holder : *view_.holders) {
       const Slices& held = RecordOf(holder).grant.slices;
       if (std::any_of(held.begin(), held.end(), [&slice](const Slice& other) {
             return other.node == slice.node && (other.gpus & slice.gpus) != 0;
@@ -343,10 +340,10 @@ std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
 std::string Reasons::NodesAway(const JobSpec& job) const {
   std::vector<std::string> drained;
   std::vector<std::string> down;
-  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
-    const LiveNode& node = state_.leases[NodeAt(i)];
-    if ((node.drained || !node.alive) && Accepts(job, state_.cluster.nodes[i])) {
-      (node.drained ? drained : down).push_back(state_.cluster.nodes[i].name);
+  for (std::size_t i = 0; i < view_.nodes.size(); ++i) {
+    const NodeEntry& node = view_.node(NodeAt(i));
+    if ((node.drained || !node.alive) && Accepts(job, view_.cluster().nodes[i])) {
+      (node.drained ? drained : down).push_back(view_.cluster().nodes[i].name);
     }
   }
   return (drained.empty() ? "" : "; drained: " + FirstNames(drained)) +
@@ -358,7 +355,7 @@ std::string Reasons::NodesAway(const JobSpec& job) const {
 
 // Why a job with GPUs does not run, or may have stopped running; empty: nothing is known.
 std::string Reasons::WhyNotRunning(JobId job) const {
-  const std::vector<LiveAttempt>& list = state_.attempts[job].list;
+  const std::vector<LiveAttempt>& list = view_.job(job).attempts;
   if (list.empty()) {
     return {};
   }
@@ -380,9 +377,8 @@ std::string Reasons::WhyNotRunning(JobId job) const {
 std::vector<std::string> Reasons::NodesOf(const LiveAttempt& attempt, bool only_silent) const {
   std::vector<std::string> names;
   for (const Part& part : attempt.parts) {
-    if (part.state != PartState::kExited &&
-        (!only_silent || state_.leases.IsSilent(part.node, state_.now))) {
-      names.push_back(state_.cluster.nodes[Index(part.node)].name);
+    if (part.state != PartState::kExited && (!only_silent || view_.IsSilent(part.node, now_))) {
+      names.push_back(view_.cluster().nodes[Index(part.node)].name);
     }
   }
   return names;
@@ -395,13 +391,13 @@ std::string Reasons::WhoHasNotLeft(const LiveAttempt& attempt) const {
     if (part.state != PartState::kQueued) {
       continue;
     }
-    for (const supervisor::AttemptKey& key : state_.gates.On(part.node, part.gpus)) {
-      const LiveAttempt* const other = state_.attempts.Find(key);
-      if (other == nullptr || !attempt.MayShareWith(*other)) {
+    for (const auto& [key, gpus] : view_.node(part.node).holders) {
+      const LiveAttempt* const other = view_.Find(key);
+      if ((gpus & part.gpus) != 0 && (other == nullptr || !attempt.MayShareWith(*other))) {
         // A stray's is perhaps one that is not known.
-        const std::optional<JobId> job = state_.numbers.Find(key.first, state_.jobs.size());
+        const std::optional<JobId> job = view_.Find(key.first);
         return (job ? NameOf(*job) : "job " + std::to_string(key.first)) + " has not left " +
-               state_.cluster.nodes[Index(part.node)].name + " yet";
+               view_.cluster().nodes[Index(part.node)].name + " yet";
       }
     }
   }
@@ -412,12 +408,12 @@ std::string Reasons::WhoHasNotLeft(const LiveAttempt& attempt) const {
 std::string Reasons::WhatItFetches(JobId job) const {
   constexpr double kPercent = 100;
   std::string text;
-  for (const Part& part : state_.attempts[job].list.back().parts) {
+  for (const Part& part : view_.job(job).attempts.back().parts) {
     if (part.state == PartState::kQueued && part.data == PartData::kFetching) {
       text += text.empty()
-                  ? "fetches data set " + state_.jobs[job].request->data_set().name() + " onto "
+                  ? "fetches data set " + view_.job(job).live.request->data_set().name() + " onto "
                   : ", onto ";
-      text += state_.cluster.nodes[Index(part.node)].name + ", " +
+      text += view_.cluster().nodes[Index(part.node)].name + ", " +
               std::to_string(static_cast<int>(part.fetched * kPercent)) + " %";
     }
   }
@@ -429,8 +425,8 @@ std::string Reasons::WhatItFetches(JobId job) const {
 std::string Reasons::WhyNoProgress(JobId id) const {
   constexpr Duration kShortest = std::chrono::minutes(1);
   constexpr int kPatience = 3;  // times the longest step so far
-  const LiveJob& job = state_.jobs[id];
-  const LiveAttempt* const attempt = state_.attempts[id].wanted();
+  const LiveJob& job = view_.job(id).live;
+  const LiveAttempt* const attempt = view_.job(id).wanted();
   if (attempt == nullptr) {
     return {};
   }
@@ -443,8 +439,8 @@ std::string Reasons::WhyNoProgress(JobId id) const {
   if (!attempt->has_run || job.is_emulated() || iterations <= 0) {
     return {};
   }
-  const Duration without = state_.now - attempt->progressed.value_or(attempt->ran_from);
-  return without < std::max(state_.options.Scaled(kShortest), job.longest_step * kPatience)
+  const Duration without = now_ - attempt->progressed.value_or(attempt->ran_from);
+  return without < std::max(view_.options->Scaled(kShortest), job.longest_step * kPatience)
              ? ""
              : "no progress for " + RealTimeText(without) + " (iteration " +
                    std::to_string(std::llround(iterations)) + ")";
@@ -452,11 +448,11 @@ std::string Reasons::WhyNoProgress(JobId id) const {
 
 // Empty: it has not run longer than it has stated.
 std::string Reasons::WhyOverrun(JobId id) const {
-  const v1::JobRequest& request = *state_.jobs[id].request;
-  if (!engine_.HasOverrun(id)) {
+  const v1::JobRequest& request = *view_.job(id).live.request;
+  if (!view_.job(id).overrun) {
     return {};
   }
-  if (state_.jobs[id].counts_work()) {
+  if (view_.job(id).live.counts_work()) {
     return fmt::format("has overrun its {:.0f} iterations", request.iterations());
   }
   return request.has_duration_s()
@@ -466,13 +462,13 @@ std::string Reasons::WhyOverrun(JobId id) const {
 
 // Why a job that has lost its GPUs still has workers.
 std::string Reasons::WhyNotGone(JobId id) const {
-  for (const LiveAttempt& attempt : state_.attempts[id].list) {
+  for (const LiveAttempt& attempt : view_.job(id).attempts) {
     if (attempt.told_to_stop && !attempt.is_over()) {
-      const Duration since = state_.now - attempt.notice;
-      const Duration grace = state_.GraceOf(state_.jobs[id]);
+      const Duration since = now_ - attempt.notice;
+      const Duration grace = view_.GraceOf(id);
       const std::string within = base::ShortDuration(Seconds(grace));
       const std::string had = fmt::format("had notice {} ago", RealTimeText(since));
-      if (since <= state_.options.Scaled(grace + state_.options.margin)) {
+      if (since <= view_.options->Scaled(grace + view_.options->margin)) {
         return fmt::format("{}: it saves itself and leaves, or is killed after {}", had, within);
       }
       const std::vector<std::string> silent = NodesOf(attempt, /*only_silent=*/true);
@@ -487,16 +483,15 @@ std::string Reasons::WhyNotGone(JobId id) const {
 }
 
 std::string Reasons::Of(JobId id, v1::JobState state) {
-  const LiveJob& job = state_.jobs[id];
+  const LiveJob& job = view_.job(id).live;
   switch (state) {
     case v1::SUBMITTED:
       return "not yet admitted";
     case v1::WAITING:
       return WhyItWaits(id);
     case v1::STARTING:
-      if (state_.gates.queued().contains(id) && state_.failures.starts_from(state_.now)) {
-        return "all starts wait: the same fault on several nodes: " +
-               state_.failures.why_starts_wait();
+      if (view_.job(id).queued && view_.starts_from && *view_.starts_from > now_) {
+        return "all starts wait: the same fault on several nodes: " + view_.why_starts_wait;
       }
       return WhyNotRunning(id);
     case v1::RUNNING: {

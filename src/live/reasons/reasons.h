@@ -9,23 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "live/live_state.h"
+#include "live/view/cluster_view.h"
 #include "model/blocked.h"
 #include "trainyard/live.pb.h"
-
-namespace trainyard::engine {
-class Engine;
-}  // namespace trainyard::engine
-namespace trainyard::model {
-struct JobRecord;
-}  // namespace trainyard::model
 
 namespace trainyard::live {
 
 // Whether the caller of the request may know of the job.
-[[nodiscard]] bool MaySee(const LiveState& state, const v1::ClientRequest& from, JobId job);
+[[nodiscard]] bool MaySee(const ClusterView& view, const v1::ClientRequest& from, JobId job);
 // The call of the job's owner; of nobody, who may see everything, where the owner is unknown.
-[[nodiscard]] v1::ClientRequest CallOfOwner(const LiveState& state, JobId job);
+[[nodiscard]] v1::ClientRequest CallOfOwner(const ClusterView& view, JobId job);
 
 // "n0, n3, n5 and 4 more"
 [[nodiscard]] std::string FirstNames(const std::vector<std::string>& names);
@@ -37,16 +30,15 @@ struct Leaving {
   // Real seconds until it is killed, 0: that should have happened; none: it is not known.
   std::optional<double> left_s{};
 };
-[[nodiscard]] std::vector<Leaving> LeavingOn(const LiveState& state, NodeId node);
+[[nodiscard]] std::vector<Leaving> LeavingOn(const ClusterView& view, NodeId node, TimePoint now);
 
 // For one answer, at one time: it keeps what it has looked up.
 class Reasons {
  public:
   // kBrief: without free GPUs and the order of the jobs, which need a look at all of them.
   enum class Depth : std::uint8_t { kBrief, kFull };
-  // State and engine must outlive it.
-  Reasons(const LiveState& state, const engine::Engine& engine, const v1::ClientRequest& asker,
-          Depth depth);
+  // The view must outlive it.
+  Reasons(const ClusterView& view, TimePoint now, const v1::ClientRequest& asker, Depth depth);
 
   // Empty: there is nothing to say. REQUIRES: the engine knows the job.
   [[nodiscard]] std::string Of(JobId job, v1::JobState state);
@@ -80,7 +72,7 @@ class Reasons {
   [[nodiscard]] std::vector<std::string> NodesOf(const LiveAttempt& attempt,
                                                  bool only_silent) const;
 
-  [[nodiscard]] bool Sees(JobId job) const { return MaySee(state_, asker_, job); }
+  [[nodiscard]] bool Sees(JobId job) const { return MaySee(view_, asker_, job); }
   [[nodiscard]] std::string NameOf(JobId job) const;
   [[nodiscard]] std::string RealTimeText(Duration of_the_engine) const;
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
@@ -88,14 +80,15 @@ class Reasons {
   [[nodiscard]] Room& RoomFor(const JobSpec& job);
   [[nodiscard]] std::optional<std::size_t> PlaceOf(JobId job);
 
-  const LiveState& state_;
-  const engine::Engine& engine_;
+  const ClusterView& view_;
+  const TimePoint now_;
   v1::ClientRequest asker_;
   const Depth depth_;
   std::optional<std::vector<std::uint64_t>> used_;  // by node: GPUs that jobs hold
   std::map<std::vector<std::string>, Room> rooms_;  // by GPU types
-  std::optional<std::vector<JobId>> order_;         // of the jobs that wait
-  std::vector<std::uint32_t> places_;               // by JobId: place in `order_`, from 1
+  // The jobs that wait, by the policy's order; and by JobId: their places there, from 1.
+  std::optional<std::vector<JobId>> order_;
+  std::vector<std::uint32_t> places_;
 };
 
 }  // namespace trainyard::live

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/view/statuses.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "io/file.h"
+#include "live/access/access.h"
+#include "live/access/history.h"
+#include "live/job_request.h"
+#include "live/reasons/reasons.h"
+#include "live/stage_metrics.h"
+
+namespace trainyard::live {
+
+Statuses::Statuses(const ClusterView& view, TimePoint now)
+    : view_(view), options_(*view.options), now_(std::max(now, view.now)) {}
+
+v1::JobState Statuses::StateOf(JobId id) const {
+  const JobEntry& job = view_.job(id);
+  const LiveAttempt* const wanted = job.wanted();
+  const bool starting =
+      wanted != nullptr &&
+      std::any_of(wanted->parts.begin(), wanted->parts.end(), [](const Part& part) {
+        return part.state == PartState::kQueued || part.state == PartState::kSent;
+      });
+  switch (job.record.phase.get()) {
+    case model::JobPhase::kUnknown:
+    case model::JobPhase::kArrived:
+      return job.deferred ? v1::WAITING : v1::SUBMITTED;
+    case model::JobPhase::kWaiting:
+      return job.attempts.empty() ? v1::WAITING : v1::STOPPING;
+    case model::JobPhase::kRunning:
+      if (job.holding) {
+        return job.attempts.empty() ? v1::WAITING : v1::STOPPING;
+      }
+      return starting ? v1::STARTING : v1::RUNNING;
+    case model::JobPhase::kCompleted:
+      return v1::COMPLETED;
+    case model::JobPhase::kRejected:
+      return v1::REJECTED;
+    case model::JobPhase::kCancelled:
+      return v1::CANCELLED;
+    case model::JobPhase::kFailed:
+      return v1::FAILED;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+std::string Statuses::ReasonOf(JobId job, v1::JobState state) const {
+  return Reasons(view_, now_, CallOfOwner(view_, job), Reasons::Depth::kBrief).Of(job, state);
+}
+
+Duration Statuses::RealTime(Duration of_the_engine) const {
+  return Duration{static_cast<std::int64_t>(Micros(of_the_engine) / options_.time_scale)};
+}
+
+// None: the job has not ended, or its exit code is unknown. The journal does not hold the exit code
+// of a cancelled job.
+std::optional<int> Statuses::ExitCodeOf(JobId id) const {
+  const LiveJob& job = view_.job(id).live;
+  switch (view_.job(id).record.phase.get()) {
+    case model::JobPhase::kCompleted:
+      return job.exit_code;
+    case model::JobPhase::kFailed:  // its own failure, or what it left with at its time limit
+      return job.exit_code != 0 ? std::optional(job.exit_code) : job.left_with;
+    case model::JobPhase::kCancelled:
+      return job.left_with;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The times of the job's life, and how long its phases took.
+void Statuses::PutTimes(JobId id, v1::JobStatus& status) const {
+  const JobEntry& entry = view_.job(id);
+  const model::JobRecord& record = entry.record;
+  const LiveJob& job = entry.live;
+  status.set_submitted(options_.UnixSeconds(job.submitted));
+  if (record.started) {
+    status.set_started(options_.UnixSeconds(record.first_start));
+  }
+  if (job.ended != kEndOfTime) {
+    status.set_ended(options_.UnixSeconds(job.ended));
+  }
+  if (record.spec->deadline) {
+    status.set_deadline(options_.UnixSeconds(*record.spec->deadline));
+  }
+  if (record.phase.get() == model::JobPhase::kRunning && record.forecast.done != kEndOfTime &&
+      (job.request->has_duration_s() || job.counts_work())) {
+    // Its end may be on its way, or it has not been found yet that it has overrun.
+    status.set_expected_end(options_.UnixSeconds(std::max(record.forecast.done, now_)));
+  }
+  if (entry.start_took) {
+    status.set_start_took_s(Seconds(*entry.start_took) / options_.time_scale);
+  }
+  if (entry.stop_took) {
+    status.set_stop_took_s(Seconds(*entry.stop_took) / options_.time_scale);
+  }
+  const model::Progress progress = view_.ProgressOf(id, now_);
+  status.set_run_s(Seconds(RealTime(progress.run_time)));
+  status.set_waited_s(Seconds(progress.waited));
+  status.set_productive_s(Seconds(progress.productive_time));
+  status.set_overhead_s(Seconds(progress.run_time - progress.productive_time));
+  status.set_attained_service(static_cast<double>(progress.gpu_micros) / 1e6);
+  status.set_useful_service(static_cast<double>(progress.useful_gpu_micros) / 1e6);
+  status.set_overrun(record.phase.get() == model::JobPhase::kRunning && entry.overrun);
+}
+
+// What it holds of each node.
+void Statuses::PutGrants(JobId id, v1::JobStatus& status) const {
+  const JobEntry& entry = view_.job(id);
+  const LiveAttempt* const attempt = entry.wanted();
+  const std::vector<Part> none;
+  for (const Slice& slice : entry.record.grant.slices) {
+    v1::NodeGrant& grant = *status.add_grants();
+    grant = GrantOf(slice, view_.cluster());
+    for (const Part& part : attempt == nullptr ? none : attempt->parts) {
+      if (part.node == slice.node) {
+        *grant.mutable_share() = ShareOf(part);
+      }
+    }
+  }
+}
+
+// How far it is, and how fast, as it says itself.
+void Statuses::PutProgress(JobId id, v1::JobStatus& status) const {
+  const JobEntry& entry = view_.job(id);
+  const LiveJob& job = entry.live;
+  const LiveAttempt* const attempt = entry.wanted();
+  status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
+  status.set_iterations_saved(job.iterations_saved);
+  if (attempt != nullptr && attempt->progressed) {
+    status.set_progressed(options_.UnixSeconds(*attempt->progressed));
+  }
+  for (const auto& [name, value] : entry.metrics) {
+    v1::Metric& metric = *status.add_metrics();
+    metric.set_name(name);
+    metric.set_value(value);
+  }
+  std::vector<const JobSpec*> group;
+  for (const JobId other : attempt == nullptr ? std::vector<JobId>() : attempt->group) {
+    group.push_back(view_.job(other).live.spec.get());
+  }
+  if (const auto interleaving = InterleavingOf(group); interleaving && !job.ending) {
+    status.set_group_iteration_predicted_s(interleaving->seconds / options_.time_scale);
+    if (job.group_iteration_s > 0) {
+      status.set_group_iteration_measured_s(job.group_iteration_s);
+    }
+  }
+}
+
+v1::JobStatus Statuses::StatusOf(JobId job) const {
+  Reasons reasons(view_, now_, CallOfOwner(view_, job), Reasons::Depth::kFull);
+  return StatusOf(job, reasons);
+}
+
+v1::JobStatus Statuses::BriefStatusOf(JobId job) const {
+  Reasons reasons(view_, now_, CallOfOwner(view_, job), Reasons::Depth::kBrief);
+  return StatusOf(job, reasons);
+}
+
+v1::JobStatus Statuses::StatusOf(JobId id, Reasons& reasons) const {
+  const JobEntry& entry = view_.job(id);
+  const LiveJob& job = entry.live;
+  const model::JobRecord& record = entry.record;
+  v1::JobStatus status;
+  status.set_job(view_.numbers->Of(id));
+  *status.mutable_request() = *job.request;
+  status.mutable_request()->mutable_launch()->clear_command();
+  status.mutable_request()->mutable_launch()->clear_environment();
+  status.mutable_request()->mutable_launch()->clear_client_token();
+  status.mutable_request()->clear_submitted_as();
+  status.set_state(StateOf(id));
+  status.set_attempt(entry.attempt);
+  PutGrants(id, status);
+  PutTimes(id, status);
+  PutProgress(id, status);
+  status.set_reason(reasons.Of(id, status.state()));
+  status.set_note(job.note);
+  status.set_held(entry.held);
+  if (job.array) {
+    status.set_array_job(view_.numbers->Of(*job.array));
+    status.set_array_index(job.array_index);
+  }
+  status.set_changed_by(entry.changed_by);
+  if (entry.held_until) {
+    status.set_next_try(options_.UnixSeconds(*entry.held_until));
+  }
+  if (job.last_failure) {
+    status.set_last_failure(*job.last_failure);
+  }
+  if (const std::optional<int> code = ExitCodeOf(id)) {
+    status.set_exit_code(*code);
+  }
+  status.set_preemptions(record.preemptions);
+  status.set_resizes(record.resizes);
+  status.set_migrations(record.migrations);
+  status.set_failures(job.failures);
+  const model::JobPhase phase = record.phase.get();
+  status.set_promised(view_.configuration->promises && record.spec->deadline &&
+                      (phase == model::JobPhase::kWaiting || phase == model::JobPhase::kRunning));
+  return status;
+}
+
+void Statuses::PutHistory(JobId job, TimePoint from, v1::JobStatus& status) const {
+  const History::Events history = view_.job(job).history;
+  for (const JobEvent& known : history == nullptr ? std::vector<JobEvent>() : *history) {
+    if (known.at < from) {
+      continue;
+    }
+    v1::JobEvent& event = *status.add_history();
+    event.set_time(options_.UnixSeconds(known.at));
+    event.set_what(known.what);
+    event.set_by(known.by);
+    event.set_before(known.before);
+    event.set_after(known.after);
+  }
+}
+
+template <typename Filter>
+bool Statuses::Fits(JobId id, const Filter& request) const {
+  const LiveJob& job = view_.job(id).live;
+  const auto fits = [](const auto& patterns, const std::string& text) {
+    return patterns.empty() ||
+           std::any_of(patterns.begin(), patterns.end(), [&text](const std::string& pattern) {
+             return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+           });
+  };
+  return fits(request.names(), job.request->name()) && fits(request.users(), job.request->user()) &&
+         fits(request.queues(), job.request->queue()) &&
+         (request.states().empty() || std::find(request.states().begin(), request.states().end(),
+                                                StateOf(id)) != request.states().end());
+}
+
+bool Statuses::IsMeant(JobId id, const v1::JobsRequest& request) const {
+  const LiveJob& job = view_.job(id).live;
+  return (!request.live_only() || !job.ending) &&
+         (request.array_job() == 0 ||
+          (job.array && view_.numbers->Of(*job.array) == request.array_job())) &&
+         Fits(id, request);
+}
+
+bool Statuses::IsMeant(JobId id, const v1::Selection& selection) const {
+  return !view_.job(id).live.ending && Fits(id, selection);
+}
+
+v1::JobStatus Statuses::ChangedStatusOf(JobId job) const {
+  v1::JobStatus status = BriefStatusOf(job);
+  PutHistory(job, now_, status);
+  return status;
+}
+
+bool Statuses::MaySee(const v1::ClientRequest& from, JobId job) const {
+  return live::MaySee(view_, from, job);
+}
+
+v1::ClientReply Statuses::AnswerWithJobs(const v1::ClientRequest& from) const {
+  const v1::JobsRequest& request = from.jobs();
+  v1::ClientReply reply;
+  v1::JobsReply& jobs = *reply.mutable_jobs();
+  jobs.set_now(options_.UnixSeconds(now_));
+  Reasons reasons(view_, now_, from, Reasons::Depth::kFull);
+  for (const std::uint64_t number : request.jobs()) {
+    const std::optional<JobId> id = view_.Find(number);
+    if (!id || !MaySee(from, *id)) {
+      jobs.add_unknown(number);
+      continue;
+    }
+    v1::JobStatus& job = *jobs.add_jobs();
+    job = StatusOf(*id, reasons);
+    if (request.history()) {
+      PutHistory(*id, TimePoint{}, job);
+    }
+    const v1::JobRequest& asked = *view_.job(*id).live.request;
+    if (MayTouch(from, asked, Touch::kRead)) {  // there may be secrets in it
+      *job.mutable_command() = asked.launch().command();
+    }
+  }
+  const std::uint64_t since = VersionOf(request.since());
+  jobs.set_version(fmt::format("{}-{}", options_.epoch, view_.number));
+  if (!request.jobs().empty()) {
+    return reply;
+  }
+  const std::optional<JobId> after = view_.Find(request.after());
+  for (std::size_t i = after ? Index(*after) + 1 : 0;
+       (i = view_.jobs.NextSince(i, since)) < view_.jobs.size(); ++i) {
+    const JobId id = JobAt(i);
+    if (view_.job(id).changed <= since || !IsMeant(id, request) || !MaySee(from, id)) {
+      continue;
+    }
+    if (request.limit() > 0 && jobs.jobs_size() == static_cast<int>(request.limit())) {
+      jobs.set_next(jobs.jobs().rbegin()->job());
+      return reply;
+    }
+    *jobs.add_jobs() = StatusOf(id, reasons);
+  }
+  return reply;
+}
+
+// The number of the view on which an answer of that version rests; 0: it is none of this
+// controller's.
+std::uint64_t Statuses::VersionOf(std::string_view version) const {
+  const std::size_t dash = version.find('-');
+  const auto epoch = base::ToInteger<std::uint64_t>(version.substr(0, dash));
+  return dash != std::string_view::npos && epoch == options_.epoch
+             ? base::ToInteger<std::uint64_t>(version.substr(dash + 1)).value_or(0)
+             : 0;
+}
+
+// Without its jobs.
+v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
+  const NodeSpec& spec = view_.cluster().nodes[Index(id)];
+  const NodeEntry& node = view_.node(id);
+  const v1::Hello& hello = node.words->hello;
+  v1::NodeStatus status;
+  status.set_node(spec.name);
+  status.set_address(hello.address());
+  status.set_up(node.alive);
+  status.set_drained(node.drained);
+  status.set_reason(node.drained ? node.why_drained : std::string());
+  status.set_changed_by(node.changed_by);
+  status.set_gpus(spec.gpus);
+  status.set_gpu_type(hello.gpu_type().empty() ? spec.gpu_type : hello.gpu_type());
+  status.set_cpus(hello.cpus());
+  status.set_memory_mib(hello.memory_mib());
+  status.set_stated_milli_cpus(spec.capacity.milli_cpus);
+  status.set_stated_memory_mib(spec.capacity.memory_mib);
+  status.set_data_cache_mib(node.words->data.cache_mib());
+  *status.mutable_data_sets() = node.words->data.held();
+  status.set_silent(view_.IsSilent(id, now_));
+  status.set_last_heard(hello.node().empty() ? 0 : options_.UnixSeconds(node.heard));
+  return status;
+}
+
+std::vector<v1::NodeStatus> Statuses::OfNodes(const v1::ClientRequest& from) const {
+  const std::size_t nodes = view_.nodes.size();
+  std::vector<v1::NodeStatus> statuses(nodes);
+  for (std::size_t i = 0; i < nodes; ++i) {
+    statuses[i] = StatusOfNode(NodeAt(i));
+  }
+  std::vector<std::uint64_t> used(nodes, 0);
+  for (const JobId job : *view_.holders) {
+    for (const Slice& slice : view_.job(job).record.grant.slices) {
+      used[Index(slice.node)] |= slice.gpus;
+      if (MaySee(from, job)) {
+        statuses[Index(slice.node)].add_jobs(view_.numbers->Of(job));
+      } else {
+        statuses[Index(slice.node)].set_other_jobs(statuses[Index(slice.node)].other_jobs() + 1);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < nodes; ++i) {
+    for (const Leaving& leaving : LeavingOn(view_, NodeAt(i), now_)) {
+      used[i] |= leaving.gpus;
+      v1::LeavingAttempt& attempt = *statuses[i].add_leaving();
+      const std::optional<JobId> job = view_.Find(leaving.job);
+      if (job && MaySee(from, *job)) {
+        attempt.set_job(leaving.job);
+      }
+      AddGpus(leaving.gpus, *attempt.mutable_gpus());
+      if (leaving.left_s) {
+        attempt.set_left_s(*leaving.left_s);
+      }
+    }
+    statuses[i].set_gpus_used(std::popcount(used[i]));
+  }
+  return statuses;
+}
+
+v1::ClientReply Statuses::AnswerWithNodes(const v1::ClientRequest& from) const {
+  v1::ClientReply reply;
+  v1::NodesReply& nodes = *reply.mutable_nodes();
+  for (v1::NodeStatus& status : OfNodes(from)) {
+    if (status.gpus() > 0 || status.leaving_size() > 0) {  // otherwise it has been removed
+      *nodes.add_nodes() = std::move(status);
+    }
+  }
+  nodes.set_now(options_.UnixSeconds(now_));
+  nodes.set_policy(view_.configuration->policy);
+  nodes.set_epoch(options_.epoch);
+  nodes.set_time_scale(options_.time_scale);
+  return reply;
+}
+
+v1::ClientReply Statuses::AnswerWithConfiguration() const {
+  const engine::Configuration& present = *view_.configuration;
+  v1::ClientReply reply;
+  v1::ConfigurationReply& answer = *reply.mutable_configuration();
+  answer.set_number(present.number);
+  answer.set_author(present.author);
+  answer.set_since(present.since);
+  answer.set_text(present.text);
+  answer.set_sha256(io::Sha256Hex(present.text));
+  return reply;
+}
+
+bool IsReading(const v1::ClientRequest& request) {
+  return request.has_jobs() || request.has_nodes() || request.has_profiles() ||
+         request.has_configuration();
+}
+
+v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& from) const {
+  v1::ClientReply reply;
+  if (options_.asks_who && !from.has_caller()) {
+    reply.mutable_error()->set_code(kUnauthenticated);
+    reply.mutable_error()->set_message(kNoCaller);
+    return reply;
+  }
+  switch (from.kind_case()) {
+    case v1::ClientRequest::kJobs:
+      return AnswerWithJobs(from);
+    case v1::ClientRequest::kNodes:
+      return AnswerWithNodes(from);
+    case v1::ClientRequest::kProfiles:
+      *reply.mutable_profiles() = *view_.profiles;
+      return reply;
+    default:
+      return AnswerWithConfiguration();
+  }
+}
+
+}  // namespace trainyard::live

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/view/view_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/engine.h"
+#include "live/measured/measured_profiles.h"
+
+namespace trainyard::live {
+
+void ViewWriter::TouchAll() { all_ = true; }
+
+template <typename Jobs>
+void ViewWriter::Touch(const Jobs& jobs) {
+  for (const JobId job : jobs) {
+    touched_.jobs.Add(job);
+  }
+}
+
+void ViewWriter::RefreshJob(JobId id) {
+  const model::JobRecord& record = engine_.records()[Index(id)];
+  const Attempts::OfJob& attempts = state_.attempts[id];
+  auto entry = std::make_shared<JobEntry>(JobEntry{.changed = draft_.number + 1,
+                                                   .live = state_.jobs[id],
+                                                   .record = record,
+                                                   .attempt = attempts.last,
+                                                   .attempts = attempts.list,
+                                                   .start_took = attempts.start_took,
+                                                   .stop_took = attempts.stop_took,
+                                                   .metrics = state_.metrics.Of(id),
+                                                   .history = state_.history.Of(id),
+                                                   .changed_by = state_.changes.Of(id),
+                                                   .holder = state_.changes.HolderOf(id),
+                                                   .why_held = state_.failures.WhyHeld(id),
+                                                   .why_avoids = state_.failures.WhyAvoids(id),
+                                                   .held_until = state_.failures.HeldUntil(id),
+                                                   .terms = {},
+                                                   .kind = engine_.DemandKindOf(id)});
+  if (entry->live.array.value_or(id) == id) {
+    entry->terms = engine_.TermsOf(id);
+  }
+  entry->has_no_node_left = state_.failures.HasNoNodeLeft(id);
+  entry->deferred = engine_.IsDeferred(id);
+  entry->held = engine_.IsHeld(id);
+  entry->overrun = engine_.HasOverrun(id);
+  entry->queued = state_.gates.queued().contains(id);
+  entry->holding = state_.gates.holding().contains(id);
+  entry->present = state_.attempts.present().contains(id);
+  if (!entry->kind && record.phase.get() < model::JobPhase::kCompleted) {
+    unclassed_.insert(id);
+  } else {
+    unclassed_.erase(id);
+  }
+  const bool is_new_holder =
+      entry->holding || entry->present ? holders_.insert(id).second : holders_.erase(id) > 0;
+  has_new_holders_ = has_new_holders_ || is_new_holder;
+  draft_.jobs.Set(Index(id), std::move(entry), draft_.number + 1);
+}
+
+void ViewWriter::RefreshNode(NodeId id) {
+  const LiveNode& node = state_.leases[id];
+  const NodeEntry* const former = draft_.nodes.Find(Index(id));
+  auto entry = std::make_shared<NodeEntry>(NodeEntry{.connected = node.connection.has_value(),
+                                                     .alive = node.alive,
+                                                     .drained = node.drained,
+                                                     .available = node.available,
+                                                     .heard = node.heard,
+                                                     .why_drained = state_.failures.WhyDrained(id),
+                                                     .changed_by = state_.changes.Of(id),
+                                                     .holders = state_.gates.HoldersOf(id)});
+  entry->words_number = node.words;
+  entry->words = former != nullptr && former->words_number == node.words
+                     ? former->words
+                     : std::make_shared<const NodeWords>(NodeWords{node.hello, node.data});
+  draft_.nodes.Set(Index(id), std::move(entry), draft_.number + 1);
+}
+
+void ViewWriter::RefreshAll() {
+  all_ = false;
+  draft_.options = &state_.options;
+  draft_.numbers = &state_.numbers;
+  draft_.configuration = state_.configuration;
+  draft_.profiles = nullptr;
+  draft_.blocked = nullptr;
+  decided_by_ = engine_.shared_configuration();
+  draft_.jobs.Clear();
+  draft_.nodes.Clear();
+  holders_.clear();
+  unclassed_.clear();
+  failing_.clear();
+  for (std::size_t i = 0; i < state_.jobs.size(); ++i) {
+    touched_.jobs.Add(JobAt(i));
+  }
+  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+    touched_.nodes.Add(NodeAt(i));
+  }
+}
+
+// Brings the entries up to date whose jobs and nodes have been touched.
+void ViewWriter::Refresh() {
+  if (all_ || draft_.configuration != state_.configuration ||
+      decided_by_ != engine_.shared_configuration()) {
+    RefreshAll();
+  }
+  if (failures_ != state_.failures.changes()) {
+    failures_ = state_.failures.changes();
+    Touch(failing_);
+    failing_ = state_.failures.JobsWithRecord();
+    Touch(failing_);
+  }
+  if (kinds_ != engine_.demand_kinds()) {
+    kinds_ = engine_.demand_kinds();
+    Touch(unclassed_);
+  }
+  for (const JobId job : touched_.jobs.Take()) {
+    if (Index(job) < engine_.records().size()) {  // otherwise the engine will touch it
+      RefreshJob(job);
+    }
+  }
+  for (const NodeId node : touched_.nodes.Take()) {
+    RefreshNode(node);
+  }
+  if (draft_.blocked == nullptr || decisions_ != engine_.decisions()) {
+    decisions_ = engine_.decisions();
+    const std::span<const model::Blocked> blocked = engine_.blocked();
+    draft_.blocked =
+        std::make_shared<const std::vector<model::Blocked>>(blocked.begin(), blocked.end());
+  }
+  if (has_new_holders_) {
+    has_new_holders_ = false;
+    draft_.holders = std::make_shared<const std::vector<JobId>>(holders_.begin(), holders_.end());
+  }
+  draft_.now = state_.now;
+  draft_.next_wakeup = engine_.next_wakeup();
+  draft_.starts_from = state_.failures.starts_from(state_.now);
+  draft_.why_starts_wait = draft_.starts_from ? state_.failures.why_starts_wait() : std::string();
+}
+
+// The order of all jobs that wait costs a look at each of them: that of a large queue is made anew
+// after some views only, and Statuses leaves out the jobs that do not wait any more.
+void ViewWriter::RefreshOrder() {
+  constexpr std::uint64_t kJobsAView = 200;
+  const std::size_t waiting = draft_.order == nullptr ? 0 : draft_.order->size();
+  if (draft_.order == nullptr || ++since_order_ > waiting / kJobsAView) {
+    since_order_ = 0;
+    draft_.order = std::make_shared<const std::vector<JobId>>(engine_.WaitingInOrder());
+  }
+}
+
+Statuses ViewWriter::Now() {
+  Refresh();
+  if (draft_.order == nullptr) {
+    RefreshOrder();
+  }
+  return Statuses(draft_, state_.now);
+}
+
+void ViewWriter::Publish() {
+  Refresh();
+  RefreshOrder();
+  if (draft_.profiles == nullptr || measured_ != state_.measured_facts) {
+    measured_ = state_.measured_facts;
+    draft_.profiles = std::make_shared<const v1::ProfilesReply>(
+        MeasuredProfiles(engine_, state_.configuration->profiles));
+  }
+  ++draft_.number;
+  auto view = std::make_shared<ClusterView>(draft_);
+  view->jobs = draft_.jobs.Share();
+  view->nodes = draft_.nodes.Share();
+  const std::lock_guard lock(mutex_);
+  published_ = std::move(view);
+}
+
+std::shared_ptr<const ClusterView> ViewWriter::Published() const {
+  const std::lock_guard lock(mutex_);
+  CHECK(published_ != nullptr);
+  return published_;
+}
+
+std::string ViewWriter::WhyStale() {
+  const std::shared_ptr<const ClusterView> view = Published();
+  const model::Touched touched = touched_;
+  ViewWriter anew(state_, touched_, engine_);
+  const Statuses is = anew.Now();
+  touched_ = touched;
+  const Statuses was(*view, state_.now);
+  for (std::size_t i = 0; i < engine_.records().size(); ++i) {
+    const std::string before = was.StatusOf(JobAt(i)).ShortDebugString();
+    const std::string after = is.StatusOf(JobAt(i)).ShortDebugString();
+    if (before != after) {
+      return "job " + std::to_string(i) + ": " + before + "\nanew: " + after;
+    }
+  }
+  const std::vector<v1::NodeStatus> before = was.OfNodes();
+  const std::vector<v1::NodeStatus> after = is.OfNodes();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    if (before[i].ShortDebugString() != after[i].ShortDebugString()) {
+      return "node " + std::to_string(i) + ": " + before[i].ShortDebugString() +
+             "\nanew: " + after[i].ShortDebugString();
+    }
+  }
+  return {};
+}
+
+}  // namespace trainyard::live
