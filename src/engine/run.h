@@ -9,9 +9,10 @@
 namespace trainyard::engine {
 
 // One pass of the loop; whether there is more to come. What is acted upon is in the journal before.
-[[nodiscard]] Result<bool> Turn(Engine& engine, World& world, Journal& journal);
+// `journal`: null where nobody reads it, as of a fork.
+[[nodiscard]] Result<bool> Turn(Engine& engine, World& world, Journal* journal);
 
 // Passes until the world is done.
-[[nodiscard]] Status Run(Engine& engine, World& world, Journal& journal);
+[[nodiscard]] Status Run(Engine& engine, World& world, Journal* journal);
 
 }  // namespace trainyard::engine

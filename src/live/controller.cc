@@ -190,7 +190,7 @@ Status Controller::Replay(TimePoint now) {
     return Status();
   }));
   Restorer restorer(records, journal_.last(), world_);
-  RETURN_IF_ERROR(engine::Run(engine_, restorer, journal_));
+  RETURN_IF_ERROR(engine::Run(engine_, restorer, &journal_));
   RETURN_IF_ERROR(restorer.status());
   now_ = std::max(now, restorer.last());
   world_.Restored(now_);
@@ -209,7 +209,7 @@ Status Controller::EndLeases(TimePoint last_there) {
   }
   world_.Restored(last_there + lease_);
   if (world_.AbsorbOutage()) {
-    RETURN_IF_ERROR(engine::Turn(engine_, world_, journal_));
+    RETURN_IF_ERROR(engine::Turn(engine_, world_, &journal_));
   }
   world_.Restored(now_);
   return {};
@@ -234,7 +234,7 @@ Status Controller::Step(TimePoint now) {
       !facts && !(wake && *wake <= now_)) {
     world_.Answer();
   } else {
-    RETURN_IF_ERROR(engine::Turn(engine_, world_, journal_));
+    RETURN_IF_ERROR(engine::Turn(engine_, world_, &journal_));
   }
   if (unwritten_.empty() && SnapshotIsDue()) {
     TakeSnapshot();

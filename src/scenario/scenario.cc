@@ -497,7 +497,7 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
     sink = [&file](std::string_view bytes) { return file.Write(bytes); };
   }
   engine::Journal journal(std::move(sink));
-  RETURN_IF_ERROR(engine::Run(engine, world, journal));
+  RETURN_IF_ERROR(engine::Run(engine, world, &journal));
   engine.Settle(world.now());
   collect(engine, {});
   return journal.digest();

@@ -1,27 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "world/forecast.h"
 
+#include "engine/run.h"
 #include "world/simulated_world.h"
 
 namespace trainyard::world {
+namespace {
+
+// A fork's future: no job arrives any more.
+class WithoutArrivals final : public engine::World {
+ public:
+  WithoutArrivals(const Cluster& cluster, engine::Engine& fork, std::optional<TimePoint> until)
+      : begin_(fork.now()),
+        world_(std::make_shared<const std::vector<JobSpec>>(), cluster, fork, {.until = until}) {}
+
+  [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override {
+    if (!said_) {
+      said_ = true;
+      return {.now = begin_, .events = {{.kind = model::EventKind::kNoMoreSubmits, .at = begin_}}};
+    }
+    return world_.Next(wake_at);
+  }
+  [[nodiscard]] Status Perform(TimePoint now, std::span<const model::Action> actions) override {
+    return world_.Perform(now, actions);
+  }
+
+ private:
+  const TimePoint begin_;
+  SimulatedWorld world_;
+  bool said_ = false;
+};
+
+}  // namespace
 
 Status SimulatedForks::Run(engine::Engine& fork, std::optional<TimePoint> until) const {
   Cluster cluster = fork.cluster();
   cluster.changes.clear();  // failures to come are not known
   fork.EndOverdueJobs();
-  const model::Event no_arrivals{.kind = model::EventKind::kNoMoreSubmits, .at = fork.now()};
-  if (const auto step = fork.Step({.now = fork.now(), .events = {no_arrivals}}); !step.ok()) {
-    return step.error();
-  }
-  SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(), cluster, fork,
-                       {.until = until});
-  for (model::Batch batch = world.Next(fork.next_wakeup()); !batch.done;
-       batch = world.Next(fork.next_wakeup())) {
-    if (const auto step = fork.Step(batch); !step.ok()) {
-      return step.error();
-    }
-  }
-  return {};
+  WithoutArrivals world(cluster, fork, until);
+  return engine::Run(fork, world, nullptr);
 }
 
 }  // namespace trainyard::world

@@ -162,11 +162,11 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
     world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
                                 engine, run.stop);
     MeasuringWorld measuring(world, engine, run.measure_seed);
-    result.status = engine::Run(engine, measuring, written);
+    result.status = engine::Run(engine, measuring, &written);
     engine.Settle(world.now());
   } else {
     engine::ReplayWorld world(*journal);
-    result.status = engine::Run(engine, world, written);
+    result.status = engine::Run(engine, world, &written);
     if (result.status.ok()) {
       result.status = world.status();
     }

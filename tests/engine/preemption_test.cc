@@ -244,7 +244,7 @@ TEST_P(PreemptiveOrdering, RestartsAreAnEleventhOfWhatIsHeldWhereJobsTakeTurns) 
     world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
                                 engine);
     engine::Journal journal([](std::string_view) -> Status { return {}; });
-    ASSERT_TRUE(trainyard::engine::Run(engine, world, journal).ok());
+    ASSERT_TRUE(trainyard::engine::Run(engine, world, &journal).ok());
     for (const double held : stints.stopped()) {
       EXPECT_GE(held, kCost + kShortestStay);
       EXPECT_LE(kCost / held, 1.0 / 11);

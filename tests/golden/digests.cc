@@ -117,7 +117,7 @@ Result<std::string> SimulateInHalves(const scenario::Inputs& inputs, std::size_t
         return Failed("what was saved of the engine cannot be read");
       }
     }
-    more = engine::Turn(*engine, world, journal);
+    more = engine::Turn(*engine, world, &journal);
   }
   if (!more.ok()) {
     return more.error();

@@ -87,7 +87,7 @@ TEST_P(LeaseClasses, MeanWhatTheySay) {
                                        .overheads = parts.value().preset.overheads})});
   world::SimulatedWorld world(inputs.value().jobs, inputs.value().cluster, engine);
   engine::Journal journal([](std::string_view) -> Status { return {}; });
-  const Status status = trainyard::engine::Run(engine, world, journal);
+  const Status status = trainyard::engine::Run(engine, world, &journal);
   ASSERT_TRUE(status.ok()) << status.error().message;
 
   int refused = 0;
