@@ -4,7 +4,7 @@
 #include <set>
 
 #include "live/live_world.h"
-#include "live/noted.h"
+#include "live/notes.h"
 #include "live/stage_metrics.h"
 #include "supervisor/data/data_store.h"
 
@@ -178,7 +178,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
 // The workers of the job run, or have run.
 void LiveWorld::NoteBegin(JobId job) {
   if (!state_.jobs[job].ending && notices_.AwaitsBegin(job)) {
-    Add(NotedFact(BeginNote{.job = job}, state_.now));
+    Add(FactOf(BeginNote{.job = job}, state_.now));
   }
 }
 

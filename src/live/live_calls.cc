@@ -382,7 +382,7 @@ std::optional<JobId> LiveCalls::FindLive(std::uint64_t call, const v1::ClientReq
 void LiveCalls::NoteChange(const v1::ClientRequest& from, std::string_view what, ChangeNote note) {
   if (from.has_caller()) {
     note.text = std::string(what) + " by " + ChangerText(from) + note.text;
-    add_(note.ToEvent(state_.now));
+    add_(FactOf(std::move(note), state_.now));
   }
 }
 

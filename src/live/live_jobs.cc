@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/earlier.h"
 #include "base/metric_name.h"
-#include "live/noted.h"
+#include "live/notes.h"
 #include "model/conditions.h"
 #include "profile/execution_model.h"
 #include "trainyard/metric.h"
@@ -54,8 +54,7 @@ void LiveJobs::Note(const model::Event& event) {
       }
       return;
     case model::EventKind::kNoted:
-      if (const std::optional<EndNote> note = NoteIn<EndNote>(event);
-          note && note->mark == EndNote::kMark && has(note->job)) {
+      if (const std::optional<EndNote> note = NoteAs<EndNote>(event); note && has(note->job)) {
         (*this)[note->job].reason = note->text;
       }
       return;

@@ -22,19 +22,6 @@
 
 namespace trainyard::live {
 
-// Why a job has failed, as a fact beside the one that it has: its agent said so, and the journal
-// must know.
-struct EndNote {
-  // Other notes of the journal begin with other numbers (FailureNote::Kind, ChangeNote::kMark).
-  static constexpr std::uint8_t kMark = 201;
-  std::uint8_t mark = kMark;
-  JobId job{};
-  NodeId node{};  // means nothing
-  std::string text{};
-
-  void Serialize(StateStream& state) { state(mark, job, node, text); }
-};
-
 struct LiveJob {
   std::shared_ptr<const JobSpec> spec;            // as submitted
   std::shared_ptr<const v1::JobRequest> request;  // with the GPUs that it asks for now

@@ -243,7 +243,7 @@ void World::StepController(std::uint64_t life) {
   if (disk_.has_crashed()) {
     return CrashController();
   }
-  constexpr std::uint64_t kStepsPerView = 10;
+  constexpr std::uint64_t kStepsPerView = 200;
   if (++controller_steps_ % kStepsPerView == 0) {
     if (const std::string why = controller_->WhyViewIsStale(); !why.empty()) {
       Violated("what clients read is not what is so: " + why);

@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "live/access/access.h"
-#include "live/access/changes.h"
 #include "live/job_request.h"
+#include "live/notes.h"
 #include "model/conditions.h"
 
 namespace trainyard::live {
@@ -30,7 +30,7 @@ void ChangeLog::Note(const model::Event& event) {
     if (state_.jobs[event.job].request->launch().has_owner()) {
       lines_.push_back(SubmitText(event.job, model::CountOf(*event.spec)));
     }
-  } else if (const std::optional<ChangeNote> note = ChangeNote::From(event)) {
+  } else if (const std::optional<ChangeNote> note = NoteAs<ChangeNote>(event)) {
     std::string name = note->of_node ? "node " + state_.cluster.nodes[Index(note->node)].name
                                      : "job " + state_.jobs.TextOf(note->job);
     for (const NodeId node : note->other_nodes) {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "live/noted.h"
+#include "live/notes.h"
 
 namespace trainyard::live {
 namespace {
@@ -14,18 +14,8 @@ constexpr std::string_view kRequeuedAndHeldBy = "requeued and held by ";
 
 }  // namespace
 
-model::Event ChangeNote::ToEvent(TimePoint at) const { return NotedFact(*this, at); }
-
-std::optional<ChangeNote> ChangeNote::From(const model::Event& event) {
-  std::optional<ChangeNote> note = NoteIn<ChangeNote>(event);
-  return event.kind == model::EventKind::kNoted && note &&
-                 (note->mark == kMark || note->mark == kFormerMark)
-             ? std::move(note)
-             : std::nullopt;
-}
-
 void Changes::Note(const model::Event& event) {
-  const std::optional<ChangeNote> note = ChangeNote::From(event);
+  const std::optional<ChangeNote> note = NoteAs<ChangeNote>(event);
   if (!note) {
     return;
   }

@@ -3,50 +3,15 @@
 // fact of its own; who did it is a note beside it in the journal.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "model/event.h"
 #include "model/touched.h"
 #include "trainyard/state.h"
 
 namespace trainyard::live {
-
-// "cancelled by ann (uid 1001, user)", as a fact, of one job or node or of several.
-struct ChangeNote {
-  // Other notes of the journal begin with other numbers (FailureNote::Kind, EndNote::kMark).
-  static constexpr std::uint8_t kMark = 203;
-  static constexpr std::uint8_t kFormerMark = 200;  // of one job or node only
-  std::uint8_t mark = kMark;
-  bool of_node = false;
-  JobId job{};
-  NodeId node{};
-  std::string text{};
-  std::vector<JobId> other_jobs{};
-  std::vector<NodeId> other_nodes{};
-
-  void Serialize(StateStream& state) {
-    state(mark, of_node, job, node, text);
-    if (mark == kMark) {
-      state(other_jobs, other_nodes);
-    }
-  }
-  template <typename Visit>
-  void ForEachJob(Visit visit) const {
-    if (!of_node) {
-      visit(job);
-      std::for_each(other_jobs.begin(), other_jobs.end(), visit);
-    }
-  }
-  [[nodiscard]] model::Event ToEvent(TimePoint at) const;
-  // None: the fact is another one.
-  [[nodiscard]] static std::optional<ChangeNote> From(const model::Event& event);
-};
 
 class Changes {
  public:

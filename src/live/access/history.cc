@@ -8,9 +8,8 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "live/access/changes.h"
-#include "live/failures/failure_book.h"
 #include "live/job_request.h"
+#include "live/notes.h"
 
 namespace trainyard::live {
 namespace {
@@ -178,7 +177,7 @@ void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluste
 
 // Who has changed it, or how an attempt has failed.
 void History::NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster) {
-  if (const std::optional<ChangeNote> note = ChangeNote::From(event)) {
+  if (const std::optional<ChangeNote> note = NoteAs<ChangeNote>(event)) {
     const std::size_t by = note->text.rfind(kBy);
     note->ForEachJob([&](JobId job) {
       if (jobs.has(job)) {
@@ -189,7 +188,7 @@ void History::NoteText(const model::Event& event, const LiveJobs& jobs, const Cl
     });
     return;
   }
-  const std::optional<FailureNote> note = FailureNote::From(event);
+  const std::optional<FailureNote> note = NoteAs<FailureNote>(event);
   if (note && jobs.has(note->job) && Index(note->node) < cluster.nodes.size() &&
       (note->kind == FailureNote::Kind::kNodeFailed ||
        note->kind == FailureNote::Kind::kJobFailed)) {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/earlier.h"
-#include "live/noted.h"
+#include "live/notes.h"
 
 namespace trainyard::live {
 namespace {
@@ -120,13 +120,6 @@ std::string Describe(const PartFailure& failure) {
   return "..." + text.substr(begin);
 }
 
-model::Event FailureNote::ToEvent(TimePoint at) const { return NotedFact(*this, at); }
-
-std::optional<FailureNote> FailureNote::From(const model::Event& event) {
-  std::optional<FailureNote> note = NoteIn<FailureNote>(event);
-  return note && note->kind <= Kind::kDrained ? std::move(note) : std::nullopt;
-}
-
 FailureBook::FailureBook(const Cluster& cluster, FailureRules rules)
     : cluster_(cluster), rules_(rules), nodes_(cluster.nodes.size()) {}
 
@@ -147,7 +140,8 @@ void FailureBook::Take(const model::Event& event) {
   changes_ += jobs_.size();
   switch (event.kind) {
     case model::EventKind::kNoted:
-      if (const std::optional<FailureNote> note = FailureNote::From(event); note && IsHere(*note)) {
+      if (const std::optional<FailureNote> note = NoteAs<FailureNote>(event);
+          note && IsHere(*note)) {
         TakeNote(*note, event.at);
         ++changes_;
         CountDoubts();
@@ -373,7 +367,7 @@ void FailureBook::ConcludeNodes(TimePoint now, const Surroundings& around,
       continue;
     }
     const FailureNote note{.kind = FailureNote::Kind::kDrained, .node = NodeAt(i), .text = why};
-    events.push_back(note.ToEvent(now));
+    events.push_back(FactOf(note, now));
     events.push_back({.kind = model::EventKind::kNodeDrained, .at = now, .node = NodeAt(i)});
     ++drained;
   }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "live/notes.h"
 #include "model/event.h"
 #include "trainyard/cluster.h"
 #include "trainyard/live.pb.h"
@@ -79,35 +80,6 @@ struct FailureRules {
   int same_reason = 3;    // nodes, or half of them but at least two: the reason is the cluster's
   int most_vanished = 3;  // attempts in a row whose supervisor has gone
   int one_in = 5;         // of so many nodes, one at least, may be drained without the operator
-};
-
-// What is written down of a failure, or of its opposite.
-struct FailureNote {
-  enum class Kind : std::uint8_t {
-    kNodeFailed,  // an attempt of `job` has failed by the fault of `node`
-    kJobFailed,   // by its own, on `node` first
-    kRanWell,     // the job's attempt has run for a while, or has finished, on `nodes`
-    kAgentLost,   // `node` is not heard of, or has come back without what it ran
-    kRenewed,     // another agent speaks for `node`: jobs may try it again
-    kDrained,     // `node` is drained by the controller, for `text`
-  };
-  Kind kind{};
-  JobId job{};
-  NodeId node{};
-  std::vector<NodeId> nodes{};
-  v1::AttemptReport::Cause cause = v1::AttemptReport::CAUSE_UNSPECIFIED;
-  std::string key{};    // ReasonKey; of a vanished attempt with the job's user
-  std::string text{};   // for people
-  std::string agent{};  // Hello::start of the agent that said so
-  bool soon = false;    // kJobFailed: within FailureRules::soon
-  bool avoids = true;   // kNodeFailed: false where the policy does not keep jobs away from nodes
-
-  void Serialize(StateStream& state) {
-    state(kind, job, node, nodes, cause, key, text, agent, soon, avoids);
-  }
-  [[nodiscard]] model::Event ToEvent(TimePoint at) const;
-  // None: the bytes are not of a note.
-  [[nodiscard]] static std::optional<FailureNote> From(const model::Event& event);
 };
 
 class FailureBook {

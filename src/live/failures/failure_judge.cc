@@ -7,7 +7,7 @@
 #include "base/earlier.h"
 #include "base/text.h"
 #include "engine/engine.h"
-#include "live/noted.h"
+#include "live/notes.h"
 
 namespace trainyard::live {
 namespace {
@@ -148,7 +148,7 @@ void FailureJudge::BlameJob(JobId id, LiveAttempt& attempt, const Part& part) {
 void FailureJudge::Fail(JobId id, LiveAttempt& attempt, int exit_code) {
   attempt.stopping = true;
   if (const std::string& reason = state_.jobs[id].reason; !reason.empty()) {
-    add_(NotedFact(EndNote{.job = id, .text = reason}, state_.now));
+    add_(FactOf(EndNote{.job = id, .text = reason}, state_.now));
   }
   add_({.kind = model::EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
 }
@@ -256,7 +256,7 @@ std::vector<model::Event> FailureJudge::Conclusions() {
   for (std::size_t i = 0, size = conclusions.size(); i < size; ++i) {
     if (conclusions[i].kind == model::EventKind::kNodeDrained) {
       conclusions.push_back(
-          ChangeNote{.of_node = true, .node = conclusions[i].node, .text = by}.ToEvent(state_.now));
+          FactOf(ChangeNote{.of_node = true, .node = conclusions[i].node, .text = by}, state_.now));
     }
   }
   return conclusions;

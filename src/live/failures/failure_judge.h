@@ -59,7 +59,7 @@ class FailureJudge {
   void BlameJob(JobId job, LiveAttempt& attempt, const Part& part);
   // The job has failed, for the reason that it has.
   void Fail(JobId job, LiveAttempt& attempt, int exit_code);
-  void Note(const FailureNote& note) { add_(note.ToEvent(state_.now)); }
+  void Note(FailureNote note) { add_(FactOf(std::move(note), state_.now)); }
   [[nodiscard]] std::optional<TimePoint> WellFrom(JobId job, const LiveAttempt& attempt) const;
   [[nodiscard]] int NodesFor(JobId job, bool with_drained) const;
 

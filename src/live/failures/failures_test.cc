@@ -75,7 +75,7 @@ class BookTest : public testing::Test {
     book_ = std::make_unique<FailureBook>(cluster_, FailureRules{});
   }
 
-  void Note(FailureNote note) { Take(note.ToEvent(now_)); }
+  void Note(FailureNote note) { Take(FactOf(std::move(note), now_)); }
   void Take(const model::Event& event) {
     book_->Take(event);
     facts_.push_back(event);

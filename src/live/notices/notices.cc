@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "live/job_request.h"
-#include "live/noted.h"
+#include "live/notes.h"
 
 namespace trainyard::live {
 
@@ -33,9 +33,8 @@ void Notices::Note(const model::Event& event) {
       by_users_.insert(event.job);
       return;
     case model::EventKind::kNoted:
-      if (const std::optional<BeginNote> note = NoteIn<BeginNote>(event);
-          note && note->mark == BeginNote::kMark && state_.jobs.has(note->job) &&
-          has_begun_.insert(note->job).second) {
+      if (const std::optional<BeginNote> note = NoteAs<BeginNote>(event);
+          note && state_.jobs.has(note->job) && has_begun_.insert(note->job).second) {
         begun_.insert(note->job);
       }
       return;

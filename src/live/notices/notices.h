@@ -21,18 +21,6 @@ inline constexpr const char* kNotifyFail = "fail";    // it has failed or was re
 // It has lost its GPUs, and not by a resize of its user, and waits again.
 inline constexpr const char* kNotifyPreempt = "preempt";
 
-// That the workers of a job have begun to run, as a fact, for jobs whose users want to be told: no
-// other fact says so.
-struct BeginNote {
-  // Other notes of the journal begin with other numbers (FailureNote::Kind, ChangeNote, EndNote).
-  static constexpr std::uint8_t kMark = 202;
-  std::uint8_t mark = kMark;
-  JobId job{};
-  NodeId node{};  // means nothing
-
-  void Serialize(StateStream& state) { state(mark, job, node); }
-};
-
 // Empty: the events can be asked for; else what is wrong.
 [[nodiscard]] std::string MistakeOfNotify(const v1::LaunchSpec& launch);
 

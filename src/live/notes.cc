@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/notes.h"
+
+namespace trainyard::live {
+namespace {
+
+// What the bytes of a note begin with, in the journal for ever: FailureNote::Kind, or one of these.
+constexpr std::uint8_t kChangeOfOne = 200;  // up to 0.2.0
+constexpr std::uint8_t kEnd = 201;
+constexpr std::uint8_t kBegin = 202;
+constexpr std::uint8_t kChange = 203;
+
+struct Unmarked {
+  std::uint8_t mark = 0;
+  StateStream& state;
+
+  void operator()(FailureNote& note) const {
+    auto kind = mark;
+    state(note.job, note.node, note.nodes, note.cause, note.key, note.text, note.agent, note.soon,
+          note.avoids);
+    note.kind = static_cast<FailureNote::Kind>(kind);
+  }
+  void operator()(ChangeNote& note) const {
+    state(note.of_node, note.job, note.node, note.text);
+    if (mark != kChangeOfOne) {
+      state(note.other_jobs, note.other_nodes);
+    }
+  }
+  void operator()(EndNote& note) const {
+    NodeId means_nothing{};
+    state(note.job, means_nothing, note.text);
+  }
+  void operator()(BeginNote& note) const {
+    NodeId means_nothing{};
+    state(note.job, means_nothing);
+  }
+};
+
+std::uint8_t MarkOf(const Note& note) {
+  if (const auto* const failure = std::get_if<FailureNote>(&note)) {
+    return static_cast<std::uint8_t>(failure->kind);
+  }
+  return std::holds_alternative<ChangeNote>(note) ? kChange
+         : std::holds_alternative<EndNote>(note)  ? kEnd
+                                                  : kBegin;
+}
+
+// As notes of that mark are before they are read; none: there are no such notes.
+std::optional<Note> Unread(std::uint8_t mark) {
+  switch (mark) {
+    case kChangeOfOne:
+    case kChange:
+      return ChangeNote();
+    case kEnd:
+      return EndNote();
+    case kBegin:
+      return BeginNote();
+    default:
+      return mark <= static_cast<std::uint8_t>(FailureNote::Kind::kDrained)
+                 ? std::optional<Note>(FailureNote())
+                 : std::nullopt;
+  }
+}
+
+NodeId NodeOf(const Note& note) {
+  if (const auto* const failure = std::get_if<FailureNote>(&note)) {
+    return failure->node;
+  }
+  const auto* const change = std::get_if<ChangeNote>(&note);
+  return change == nullptr ? NodeId{} : change->node;
+}
+
+}  // namespace
+
+model::Event FactOf(Note note, TimePoint at) {
+  StateStream state;
+  std::uint8_t mark = MarkOf(note);
+  state(mark);
+  std::visit(Unmarked{mark, state}, note);
+  return {.kind = model::EventKind::kNoted,
+          .at = at,
+          .job = std::visit([](const auto& one) { return one.job; }, note),
+          .node = NodeOf(note),
+          .note = state.TakeBytes()};
+}
+
+std::optional<Note> NoteOf(const model::Event& event) {
+  if (event.kind != model::EventKind::kNoted) {
+    return std::nullopt;
+  }
+  StateStream state(event.note);
+  std::uint8_t mark = 0;
+  state(mark);
+  std::optional<Note> note = Unread(mark);
+  if (!note) {
+    return std::nullopt;
+  }
+  std::visit(Unmarked{mark, state}, *note);
+  return state.complete() ? std::move(note) : std::nullopt;
+}
+
+}  // namespace trainyard::live
