@@ -25,7 +25,7 @@
 #include "identity/door.h"
 #include "io/file.h"
 #include "live/controller.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "live/view/statuses.h"
 #include "model/gpu_types.h"
 #include "model/job_numbers.h"

@@ -15,7 +15,7 @@
 #include "base/try.h"
 #include "daemon/clock.h"
 #include "daemon/trace_requests.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "model/job_order.h"
 #include "rpc/client.h"
 

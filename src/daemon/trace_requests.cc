@@ -2,7 +2,7 @@
 #include "daemon/trace_requests.h"
 
 #include "base/check.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "model/conditions.h"
 
 namespace trainyard::daemon {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "live/live_world.h"
+#include "live/measured/stage_metrics.h"
 #include "live/notes.h"
-#include "live/stage_metrics.h"
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
@@ -20,7 +20,7 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
   }
   state_.leases.Hear(*node, state_.now);
   if (message.has_heartbeat()) {
-    orders_.AnswerTo(message.heartbeat(), connection);
+    messages_.AnswerTo(message.heartbeat(), connection);
   } else if (message.has_attempt()) {
     TakeReport(*node, message.attempt());
   } else if (message.has_log()) {
@@ -49,7 +49,7 @@ void LiveWorld::TakeAgentGone(std::uint64_t connection) {
 
 void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   if (const std::string why = state_.leases.WhyNotJoin(hello); !why.empty()) {
-    return orders_.Refuse(connection, why);
+    return messages_.Refuse(connection, why);
   }
   const NodeId id = *state_.leases.Named(hello.node());
   const LiveNode& node = state_.leases[id];
@@ -64,7 +64,7 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   }
   judge_.SetRenewed(node.hello.start() != hello.start() ? std::optional(id) : std::nullopt);
   state_.leases.Join(connection, hello, state_.now);
-  orders_.Welcome(connection);
+  messages_.Welcome(connection);
   TakeData(id, hello.data());
   state_.attempts.SetUnseen(true);
   Reconcile(id, hello);
@@ -78,7 +78,7 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
 
 // Compares the attempts that the agent has with those that it should have.
 void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
-  state_.gates.Clear(node);
+  state_.occupancy.Clear(node);
   std::set<supervisor::AttemptKey> reported;
   for (const v1::AttemptReport& report : hello.attempts()) {
     if (!supervisor::IsBeforeStart(report)) {
@@ -115,7 +115,7 @@ void LiveWorld::TakeMissing(JobId job, LiveAttempt& attempt, Part& part) {
   } else if (part.state != PartState::kExited) {
     part.state = PartState::kQueued;  // the order to start it has been lost
     part.data = PartData::kUnasked;
-    state_.gates.Queue(job);
+    state_.start_queue.Add(job);
   }
 }
 
@@ -131,7 +131,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   }
   if (supervisor::IsBeforeStart(report)) {
     if (attempt->stopping) {
-      return orders_.StopStray(node, report.id());
+      return messages_.StopStray(node, report.id());
     }
     return TakeFetch(*part, report);
   }
@@ -169,9 +169,9 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   if (attempt->has_run) {
     NoteBegin(id);
   }
-  state_.gates.Enter(node, key, part->gpus);
+  state_.occupancy.Enter(node, key, part->gpus);
   if (attempt->stopping && report.state() != v1::AttemptReport::STOPPING) {
-    orders_.Stop(id, {{.attempt = attempt->number, .node = node}});
+    messages_.Stop(id, {{.attempt = attempt->number, .node = node}});
   }
 }
 
@@ -208,14 +208,14 @@ void LiveWorld::NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part,
 // The report is of an attempt that the controller neither wants nor waits for.
 void LiveWorld::TakeStray(NodeId node, const v1::AttemptReport& report) {
   if (report.state() == v1::AttemptReport::EXITED) {
-    state_.gates.Leave(node, supervisor::KeyOf(report.id()));
-    return orders_.Forget(node, report.id());
+    state_.occupancy.Leave(node, supervisor::KeyOf(report.id()));
+    return messages_.Forget(node, report.id());
   }
   if (!supervisor::IsBeforeStart(report)) {
-    state_.gates.Enter(node, supervisor::KeyOf(report.id()), supervisor::MaskOf(report.gpus()));
+    state_.occupancy.Enter(node, supervisor::KeyOf(report.id()), supervisor::MaskOf(report.gpus()));
   }
   // Though it may be stopping already: the answer tells whether the attempt exists at all.
-  orders_.StopStray(node, report.id());
+  messages_.StopStray(node, report.id());
 }
 
 void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
@@ -231,7 +231,7 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
   }
   part.state = PartState::kExited;
   part.finished = report.finished();
-  state_.gates.Leave(part.node, {state_.numbers.Of(id), attempt.number});
+  state_.occupancy.Leave(part.node, {state_.numbers.Of(id), attempt.number});
   if (!report.message().empty() && (!job.ending || job.reason.empty())) {
     job.reason = report.message();  // but of a job that a rule has ended, that is the reason
   }

@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "engine/configuration.h"
-#include "live/access/changes.h"
-#include "live/access/history.h"
-#include "live/attempts.h"
+#include "live/attempts/attempts.h"
+#include "live/attempts/gpu_occupancy.h"
+#include "live/attempts/start_queue.h"
 #include "live/failures/failure_book.h"
-#include "live/gates.h"
-#include "live/leases.h"
-#include "live/live_jobs.h"
+#include "live/history/changes.h"
+#include "live/history/history.h"
+#include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
+#include "live/nodes/leases.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
 #include "model/touched.h"
@@ -36,7 +37,8 @@ struct LiveState {
         jobs(numbers, touched.jobs),
         attempts(numbers, touched.jobs),
         leases(options, cluster, touched.nodes),
-        gates(attempts, leases, touched),
+        occupancy(leases.size(), touched),
+        start_queue(attempts, occupancy, leases, touched.jobs),
         failures(cluster, options.ScaledFailures()),
         metrics(options.Scaled(LiveMetrics::kPause)) {}
   LiveState(const LiveState&) = delete;
@@ -53,7 +55,8 @@ struct LiveState {
   LiveJobs jobs;
   Attempts attempts;
   Leases leases;
-  Gates gates;
+  GpuOccupancy occupancy;
+  StartQueue start_queue;
   FailureBook failures;
   LiveMetrics metrics;
   Changes changes{touched};
@@ -72,7 +75,7 @@ struct LiveState {
     configuration = std::move(next);
     cluster = configuration->cluster;
     leases.ListNodes();
-    gates.ListNodes();
+    occupancy.ListNodes(leases.size());
     failures.ListNodes();
   }
   // What the job has from its notice to its end, in real time.

@@ -11,7 +11,7 @@
 #include "base/earlier.h"
 #include "base/try.h"
 #include "engine/engine.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "profile/execution_model.h"
 #include "supervisor/data/data_store.h"
 
@@ -47,8 +47,8 @@ LiveWorld::LiveWorld(LiveOptions options, const engine::Engine& engine, LiveOutp
       views_(state_, engine),
       notices_(state_, views_),
       change_log_(state_),
-      orders_(state_, output_),
-      calls_(state_, views_, orders_, output_),
+      messages_(state_, output_),
+      calls_(state_, views_, messages_, output_),
       judge_(state_, engine, [this](model::Event event) { Add(std::move(event)); }),
       meter_(state_, engine),
       overruns_(state_, engine) {
@@ -168,7 +168,7 @@ std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.leases.next_end(), state_.metrics.next_timer());
   next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
-  return state_.gates.queued().empty()
+  return state_.start_queue.jobs().empty()
              ? next
              : base::Earlier(next, state_.failures.starts_from(state_.now));
 }
@@ -242,7 +242,7 @@ void LiveWorld::Note(const model::Event& event) {
 
 // A node that is down runs nothing: its agent has stopped what it had when its lease ran out.
 void LiveWorld::Fence(NodeId node) {
-  state_.gates.Clear(node);
+  state_.occupancy.Clear(node);
   state_.attempts.SetUnseen(true);
   for (const JobId job : state_.attempts.Fence(node)) {
     judge_.Drop(job);  // what its other workers died of is the loss of this one
@@ -337,10 +337,10 @@ void LiveWorld::End(JobId job) {
 void LiveWorld::Open(const model::Action& action) {
   state_.jobs[action.job].reason.clear();  // of an attempt before
   if (!action.grant.running) {
-    return state_.gates.Hold(action.job);
+    return state_.occupancy.Hold(action.job);
   }
-  state_.gates.Unhold(action.job);
-  state_.gates.Queue(action.job);
+  state_.occupancy.Unhold(action.job);
+  state_.start_queue.Add(action.job);
   state_.attempts.Open(action, state_.now, !restoring_);
   if (!restoring_) {
     meter_.Open(action);
@@ -349,10 +349,10 @@ void LiveWorld::Open(const model::Action& action) {
 
 // The job has lost its GPUs or has ended: stops all of its attempts.
 void LiveWorld::StopAll(JobId job) {
-  state_.gates.Unqueue(job);
-  state_.gates.Unhold(job);
+  state_.start_queue.Remove(job);
+  state_.occupancy.Unhold(job);
   to_tune_.erase(job);
-  orders_.Stop(job, state_.attempts.Stop(job, state_.now));
+  messages_.Stop(job, state_.attempts.Stop(job, state_.now));
   DropGone(job);
 }
 
@@ -360,7 +360,7 @@ void LiveWorld::DropGone(JobId job) {
   const std::vector<LiveAttempt>& attempts = state_.attempts.Of(job);
   const int gpus = attempts.empty() ? 0 : attempts.front().gpus();
   const bool had_gone = state_.attempts[job].stop_took.has_value();
-  orders_.Forget(job, state_.attempts.DropGone(job, state_.now));
+  messages_.Forget(job, state_.attempts.DropGone(job, state_.now));
   if (const auto& took = state_.attempts[job].stop_took; took && !had_gone) {
     meter_.NoteStopped(job, gpus, *took);
   }
@@ -369,7 +369,7 @@ void LiveWorld::DropGone(JobId job) {
 void LiveWorld::Answer() {
   StartAttempts();
   Tune();
-  orders_.SendForgets();
+  messages_.SendForgets();
   views_.Publish();
   calls_.Answer();
 }
@@ -378,21 +378,21 @@ void LiveWorld::StartAttempts() {
   if (state_.failures.starts_from(state_.now)) {
     return;
   }
-  const std::set<JobId> queued = state_.gates.queued();
+  const std::set<JobId> queued = state_.start_queue.jobs();
   for (const JobId job : queued) {
-    if (!HasData(job) || !state_.gates.IsOpen(job)) {
+    if (!HasData(job) || !state_.start_queue.MayStart(job)) {
       continue;
     }
     LiveAttempt& attempt = state_.attempts.Of(job).back();
     for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
       Part& part = attempt.parts[i];
       if (part.state == PartState::kQueued) {
-        orders_.Start(job, attempt, i);
+        messages_.Start(job, attempt, i);
         part.state = PartState::kSent;
-        state_.gates.Enter(part.node, {state_.numbers.Of(job), attempt.number}, part.gpus);
+        state_.occupancy.Enter(part.node, {state_.numbers.Of(job), attempt.number}, part.gpus);
       }
     }
-    state_.gates.Unqueue(job);
+    state_.start_queue.Remove(job);
     meter_.Start(job);
   }
 }
@@ -409,12 +409,12 @@ bool LiveWorld::HasData(JobId job) {
   for (Part& part : attempt.parts) {
     const LiveNode& node = state_.leases[part.node];
     if (part.state != PartState::kQueued || !node.connection || node.data.cache_mib() == 0) {
-      continue;  // the gates see to it, or the node keeps no data sets
+      continue;  // the start queue sees to it, or the node keeps no data sets
     }
     if (part.data == PartData::kUnasked) {
       part.data = PartData::kFetching;
       part.fetched = 0;
-      orders_.Fetch(job, attempt, part.node);
+      messages_.Fetch(job, attempt, part.node);
     }
     has_all = has_all && part.data == PartData::kReady;
   }
@@ -425,7 +425,7 @@ bool LiveWorld::HasData(JobId job) {
 void LiveWorld::Tune() {
   for (const JobId job : std::exchange(to_tune_, {})) {
     if (const LiveAttempt* const attempt = state_.attempts[job].wanted()) {
-      orders_.Tune(job, *attempt);
+      messages_.Tune(job, *attempt);
     }
   }
 }
@@ -514,7 +514,7 @@ bool LiveWorld::TakeWhileWithheld(const Input& input) {
   if (message.has_hello() && !node && state_.leases.WhyNotJoin(message.hello()).empty()) {
     node = state_.leases.Named(message.hello().node());
     withheld_->welcomed[input.number] = *node;
-    orders_.Welcome(input.number);
+    messages_.Welcome(input.number);
   }
   if (!node) {
     return false;
@@ -523,7 +523,7 @@ bool LiveWorld::TakeWhileWithheld(const Input& input) {
   if (!message.has_heartbeat()) {
     return false;
   }
-  orders_.AnswerTo(message.heartbeat(), input.number);
+  messages_.AnswerTo(message.heartbeat(), input.number);
   return true;
 }
 
@@ -566,7 +566,7 @@ void LiveWorld::Restored(TimePoint now) {
   state_.now = now;
   state_.leases.Restart(now);
   calls_.DropAnswers();
-  orders_.DropForgets();
+  messages_.DropForgets();
   to_tune_.clear();  // agents hear of it when they have said hello
   const std::set<JobId> present = state_.attempts.present();
   for (const JobId job : present) {
@@ -607,12 +607,12 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
   state_.attempts.SerializeJob(job, state_.leases.size(), state);
   state_.metrics.SerializeJob(job, state);
   if (state.reading() && state.good() && state_.attempts[job].wanted() != nullptr) {
-    state_.gates.Queue(job);
+    state_.start_queue.Add(job);
   }
 }
 
 void LiveWorld::Serialize(StateStream& state, bool former) {
-  state(state_.leases, state_.gates, state_.jobs, fresh_);
+  state(state_.leases, state_.occupancy, state_.jobs, fresh_);
   state_.failures.Serialize(state, former);
 }
 

@@ -11,7 +11,7 @@
 //
 // Turns messages into facts and actions into messages. Its state is in parts (live_state.h); of
 // what follows, clients' calls are LiveCalls', what they read views', failures the FailureJudge's,
-// and messages to agents Orders'.
+// and messages to agents AgentMessages'.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@
 #include <vector>
 
 #include "engine/world.h"
-#include "live/access/change_log.h"
+#include "live/attempts/agent_messages.h"
+#include "live/calls/live_calls.h"
 #include "live/failures/failure_judge.h"
-#include "live/live_calls.h"
+#include "live/history/change_log.h"
 #include "live/live_state.h"
 #include "live/measured/meter.h"
 #include "live/measured/overruns.h"
 #include "live/notices/notices.h"
-#include "live/orders.h"
 #include "live/view/view_writer.h"
 #include "model/rules.h"
 #include "profile/throughput_table.h"
@@ -195,7 +195,7 @@ class LiveWorld final : public engine::World {
   ViewWriter views_;
   Notices notices_;
   ChangeLog change_log_;
-  Orders orders_;
+  AgentMessages messages_;
   LiveCalls calls_;
   FailureJudge judge_;
   Meter meter_;

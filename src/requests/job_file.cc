@@ -24,7 +24,7 @@
 #include "io/json.h"
 #include "io/text_check.h"
 #include "io/toml.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "live/notices/notices.h"
 #include "model/job_fields.h"
 #include "requests/slurm/slurm_time.h"

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "requests/slurm/slurm_words.h"
 
 namespace trainyard::requests {

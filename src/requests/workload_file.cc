@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "io/file.h"
 #include "io/text_check.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "model/job_order.h"
 #include "trace/clusters/cluster_formats.h"
 #include "trace/formats/torchloader.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::requests {

@@ -24,8 +24,8 @@
 #include "faults/simulation.h"
 #include "faults/terms_book.h"
 #include "faults/witness.h"
-#include "live/agent.h"
 #include "live/controller.h"
+#include "live/nodes/agent.h"
 #include "profile/measured_book.h"
 #include "scenario/assembly.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "rpc/client.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"

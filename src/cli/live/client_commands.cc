@@ -24,7 +24,7 @@
 #include "cli/live/status/array_lines.h"
 #include "cli/numbers.h"
 #include "identity/token.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
 

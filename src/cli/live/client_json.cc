@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "io/json.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::cli {

@@ -35,7 +35,7 @@
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
 #include "cli/numbers.h"
-#include "live/access/signals.h"
+#include "live/calls/signals.h"
 
 namespace trainyard::cli {
 namespace {

@@ -27,7 +27,7 @@
 #include "cli/live/client_submit.h"
 #include "cli/reading.h"
 #include "daemon/clock.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "requests/job_file.h"
 #include "requests/slurm/batch_script.h"
 #include "requests/workload_file.h"

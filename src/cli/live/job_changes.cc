@@ -21,7 +21,7 @@
 #include "cli/live/client_json.h"
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "requests/job_file.h"
 
 namespace trainyard::cli {

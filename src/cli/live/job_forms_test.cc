@@ -18,7 +18,7 @@
 #include "engine/journal.h"
 #include "io/json.h"
 #include "live/controller.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "model/job_fields.h"
 #include "profile/execution_model.h"
 #include "requests/job_file.h"

@@ -8,9 +8,9 @@
 #include <array>
 #include <utility>
 
-#include "live/access/ignored.h"
-#include "live/access/signals.h"
-#include "live/live_calls.h"
+#include "live/calls/ignored_options.h"
+#include "live/calls/live_calls.h"
+#include "live/calls/signals.h"
 #include "model/conditions.h"
 #include "model/job_fields.h"
 
@@ -396,7 +396,7 @@ void LiveCalls::AddChange(const v1::ClientRequest& from, const std::vector<JobId
         message.mutable_signal()->set_signal(from.signal().signal());
         answers_.push_back([this, nodes = attempt.nodes(), message = std::move(message)] {
           for (const NodeId node : nodes) {
-            orders_.Send(node, message);
+            messages_.Send(node, message);
           }
         });
       }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "live/access/access.h"
+#include "live/calls/access.h"
 #include "live/live_state.h"
 #include "live/view/statuses.h"
 #include "trainyard/live.pb.h"

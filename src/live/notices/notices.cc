@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "live/notes.h"
 
 namespace trainyard::live {

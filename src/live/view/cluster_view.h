@@ -15,9 +15,9 @@
 
 #include "engine/configuration.h"
 #include "engine/eligibility.h"
-#include "live/access/history.h"
-#include "live/attempts.h"
-#include "live/live_jobs.h"
+#include "live/attempts/attempts.h"
+#include "live/history/history.h"
+#include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
 #include "live/view/shared_list.h"
 #include "model/blocked.h"

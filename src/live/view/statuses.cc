@@ -9,11 +9,11 @@
 #include <set>
 
 #include "io/file.h"
-#include "live/access/access.h"
-#include "live/access/history.h"
-#include "live/job_request.h"
-#include "live/reasons/reasons.h"
-#include "live/stage_metrics.h"
+#include "live/calls/access.h"
+#include "live/history/history.h"
+#include "live/jobs/job_request.h"
+#include "live/measured/stage_metrics.h"
+#include "live/view/reasons.h"
 
 namespace trainyard::live {
 

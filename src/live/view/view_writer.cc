@@ -45,8 +45,8 @@ void ViewWriter::RefreshJob(JobId id) {
   entry->deferred = engine_.IsDeferred(id);
   entry->held = engine_.IsHeld(id);
   entry->overrun = engine_.HasOverrun(id);
-  entry->queued = state_.gates.queued().contains(id);
-  entry->holding = state_.gates.holding().contains(id);
+  entry->queued = state_.start_queue.jobs().contains(id);
+  entry->holding = state_.occupancy.holding().contains(id);
   entry->present = state_.attempts.present().contains(id);
   if (!entry->kind && record.phase.get() < model::JobPhase::kCompleted) {
     unclassed_.insert(id);
@@ -69,7 +69,7 @@ void ViewWriter::RefreshNode(NodeId id) {
                                                      .heard = node.heard,
                                                      .why_drained = state_.failures.WhyDrained(id),
                                                      .changed_by = state_.changes.Of(id),
-                                                     .holders = state_.gates.HoldersOf(id)});
+                                                     .holders = state_.occupancy.HoldersOf(id)});
   entry->words_number = node.words;
   entry->words = former != nullptr && former->words_number == node.words
                      ? former->words

@@ -21,7 +21,7 @@
 #include "base/try.h"
 #include "io/file.h"
 #include "io/text_check.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "model/job_fields.h"
 #include "requests/job_file.h"
 #include "requests/slurm/gpu_list.h"

@@ -26,7 +26,7 @@
 #include "cli/live/client_json.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
-#include "live/access/signals.h"
+#include "live/calls/signals.h"
 
 namespace trainyard::cli {
 namespace {

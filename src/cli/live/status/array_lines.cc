@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "cli/live/job_selection.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "model/conditions.h"
 
 namespace trainyard::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>

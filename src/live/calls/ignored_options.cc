@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/access/ignored.h"
+#include "live/calls/ignored_options.h"
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::live {

@@ -101,7 +101,7 @@ class AttachCallsTest : public MeasuredController {
     return request;
   }
   std::string ErrorOf(const v1::ClientRequest& request) { return Call(request).error().message(); }
-  std::vector<v1::AttachOrder> Orders() {
+  std::vector<v1::AttachOrder> AgentMessages() {
     return Told(&v1::ControllerMessage::has_attach, &v1::ControllerMessage::attach);
   }
   std::vector<v1::SignalAttempt> Signals() {
@@ -122,24 +122,24 @@ TEST_F(AttachCallsTest, OwnersAndAdminsAttachAndNobodyElse) {
   EXPECT_THAT(ErrorOf(AsUser(Attach(1), 1002)), HasSubstr("may not attach to job 1"));
   EXPECT_THAT(ErrorOf(AsUser(Attach(1), 1003, v1::Caller::OPERATOR)), HasSubstr("may not attach"));
   EXPECT_THAT(ErrorOf(AsUser(Attach(1, false), 1002)), HasSubstr("may not attach")) << "each call";
-  EXPECT_TRUE(Orders().empty());
+  EXPECT_TRUE(AgentMessages().empty());
   Call(AsUser(Attach(1), 1001));
   Call(AsUser(Attach(1), 0, v1::Caller::ADMIN));
-  ASSERT_EQ(Orders().size(), 2U);
-  EXPECT_EQ(Orders()[0].id().job(), 1U);
-  EXPECT_EQ(Orders()[0].id().attempt(), 1U);
-  EXPECT_EQ(Orders()[0].epoch(), 1U);
-  EXPECT_EQ(Orders()[1].credential(), "user1001 on a: secret-tool") << "as the job's user";
+  ASSERT_EQ(AgentMessages().size(), 2U);
+  EXPECT_EQ(AgentMessages()[0].id().job(), 1U);
+  EXPECT_EQ(AgentMessages()[0].id().attempt(), 1U);
+  EXPECT_EQ(AgentMessages()[0].epoch(), 1U);
+  EXPECT_EQ(AgentMessages()[1].credential(), "user1001 on a: secret-tool") << "as the job's user";
 }
 
 TEST_F(AttachCallsTest, OpeningIsInTheJournalFirstAndWithoutArguments) {
   Start();
   store_.fails = true;
   Call(AsUser(Attach(1), 1001));
-  EXPECT_TRUE(Orders().empty()) << "it could not be written";
+  EXPECT_TRUE(AgentMessages().empty()) << "it could not be written";
   store_.fails = false;
   Step(std::chrono::seconds(2));
-  EXPECT_EQ(Orders().size(), 1U);
+  EXPECT_EQ(AgentMessages().size(), 1U);
   EXPECT_THAT(ChangedBy(1), HasSubstr("attached to (secret-tool) by user1001"));
   Open();
   EXPECT_THAT(ChangedBy(1), HasSubstr("attached to (secret-tool) by user1001"));
@@ -180,7 +180,7 @@ TEST_F(AttachCallsTest, CallsAreCheckedBeforeTheyArePassedOn) {
   request = AsUser(Attach(1), 1001);
   request.mutable_attach()->set_node("b");
   EXPECT_THAT(ErrorOf(request), HasSubstr("has no worker on node 'b'"));
-  EXPECT_TRUE(Orders().empty());
+  EXPECT_TRUE(AgentMessages().empty());
 }
 
 TEST_F(AttachCallsTest, SignalsGoToRunningJobsAndAreNoted) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/access/change_log.h"
+#include "live/history/change_log.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "base/text.h"
-#include "live/access/access.h"
-#include "live/job_request.h"
+#include "live/calls/access.h"
+#include "live/jobs/job_request.h"
 #include "live/notes.h"
 #include "model/conditions.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/attempts.h"
+#include "live/attempts/attempts.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/gates.h"
+#include "live/attempts/start_queue.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace trainyard::live {
 
-std::vector<supervisor::AttemptKey> Gates::On(NodeId node, std::uint64_t gpus) const {
-  std::vector<supervisor::AttemptKey> keys;
-  for (const auto& [key, held] : holders_[Index(node)]) {
-    if ((held & gpus) != 0) {
-      keys.push_back(key);
-    }
-  }
-  return keys;
-}
-
-bool Gates::IsOpen(JobId job) const {
+bool StartQueue::MayStart(JobId job) const {
   const std::vector<LiveAttempt>& list = attempts_[job].list;
   if (list.size() != 1) {
     return false;
@@ -27,11 +18,11 @@ bool Gates::IsOpen(JobId job) const {
   });
 }
 
-bool Gates::MayEnter(const LiveAttempt& attempt, const Part& part) const {
+bool StartQueue::MayEnter(const LiveAttempt& attempt, const Part& part) const {
   if (!leases_[part.node].connection) {
     return false;
   }
-  const std::vector<supervisor::AttemptKey> others = On(part.node, part.gpus);
+  const std::vector<supervisor::AttemptKey> others = occupancy_.On(part.node, part.gpus);
   return std::all_of(others.begin(), others.end(), [&](const supervisor::AttemptKey& key) {
     const LiveAttempt* const other = attempts_.Find(key);
     return other != nullptr && attempt.MayShareWith(*other);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/leases.h"
+#include "live/nodes/leases.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/live_calls.h"
+#include "live/calls/live_calls.h"
 
 #include <google/protobuf/util/message_differencer.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "live/access/ignored.h"
+#include "live/calls/ignored_options.h"
 #include "model/conditions.h"
 #include "profile/execution_model.h"
 
@@ -44,8 +44,8 @@ v1::CallError ErrorOf(const Error& of_draft) {
   return ErrorOf(is_wrong ? kInvalidArgument : kFailedPrecondition, of_draft.message);
 }
 
-LiveCalls::LiveCalls(LiveState& state, ViewWriter& views, Orders& orders, LiveOutput& output)
-    : state_(state), views_(views), orders_(orders), output_(output) {}
+LiveCalls::LiveCalls(LiveState& state, ViewWriter& views, AgentMessages& orders, LiveOutput& output)
+    : state_(state), views_(views), messages_(orders), output_(output) {}
 
 void LiveCalls::Take(std::uint64_t call, const v1::ClientRequest& request) {
   using Kind = v1::ClientRequest::KindCase;
@@ -517,7 +517,7 @@ void LiveCalls::TakeLogs(std::uint64_t call, const v1::ClientRequest& from) {
     message.mutable_read_log()->mutable_id()->set_attempt(attempt);
     *message.mutable_read_log()->mutable_request() = request;
     passed_on_[call] = {.node = *node, .job = *id};
-    orders_.Send(*node, std::move(message));
+    messages_.Send(*node, std::move(message));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/reasons/reasons.h"
+#include "live/view/reasons.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <span>
 
 #include "base/text.h"
-#include "live/access/access.h"
-#include "live/job_request.h"
+#include "live/calls/access.h"
+#include "live/jobs/job_request.h"
 #include "model/job_fields.h"
 #include "supervisor/processes.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why jobs wait, who is ahead of them, what is still leaving, and what has overrun: as of the call.
-#include "live/reasons/reasons.h"
+#include "live/view/reasons.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/access/history.h"
+#include "live/history/history.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "live/notes.h"
 
 namespace trainyard::live {

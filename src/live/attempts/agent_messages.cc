@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/orders.h"
+#include "live/attempts/agent_messages.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "live/job_request.h"
-#include "live/stage_metrics.h"
-#include "live/starts/slurm_variables.h"
+#include "live/attempts/slurm_variables.h"
+#include "live/jobs/job_request.h"
+#include "live/measured/stage_metrics.h"
 
 namespace trainyard::live {
 namespace {
@@ -24,18 +24,18 @@ v1::AttemptId IdOf(const LiveState& state, JobId job, std::uint32_t attempt) {
 
 }  // namespace
 
-void Orders::Say(std::uint64_t connection, v1::ControllerMessage message) {
+void AgentMessages::Say(std::uint64_t connection, v1::ControllerMessage message) {
   message.set_epoch(state_.options.epoch);
   output_.Send(connection, std::move(message));
 }
 
-void Orders::Send(NodeId node, v1::ControllerMessage message) {
+void AgentMessages::Send(NodeId node, v1::ControllerMessage message) {
   if (const std::optional<std::uint64_t> connection = state_.leases[node].connection) {
     Say(*connection, std::move(message));
   }
 }
 
-void Orders::Welcome(std::uint64_t connection) {
+void AgentMessages::Welcome(std::uint64_t connection) {
   v1::ControllerMessage message;
   v1::Welcome& welcome = *message.mutable_welcome();
   welcome.set_heartbeat(Milliseconds(state_.options.heartbeat));
@@ -44,13 +44,13 @@ void Orders::Welcome(std::uint64_t connection) {
   Say(connection, std::move(message));
 }
 
-void Orders::AnswerTo(const v1::Heartbeat& heartbeat, std::uint64_t connection) {
+void AgentMessages::AnswerTo(const v1::Heartbeat& heartbeat, std::uint64_t connection) {
   v1::ControllerMessage answer;
   answer.mutable_heartbeat()->set_number(heartbeat.number());
   Say(connection, std::move(answer));
 }
 
-void Orders::Refuse(std::uint64_t connection, const std::string& why) {
+void AgentMessages::Refuse(std::uint64_t connection, const std::string& why) {
   v1::ControllerMessage refusal;
   refusal.mutable_refusal()->set_code(kFailedPrecondition);
   refusal.mutable_refusal()->set_message(why);
@@ -58,7 +58,7 @@ void Orders::Refuse(std::uint64_t connection, const std::string& why) {
   output_.Close(connection);
 }
 
-void Orders::Fetch(JobId id, const LiveAttempt& attempt, NodeId node) {
+void AgentMessages::Fetch(JobId id, const LiveAttempt& attempt, NodeId node) {
   v1::ControllerMessage message;
   *message.mutable_fetch()->mutable_id() = IdOf(state_, id, attempt.number);
   *message.mutable_fetch()->mutable_data_set() = state_.jobs[id].request->data_set();
@@ -66,8 +66,8 @@ void Orders::Fetch(JobId id, const LiveAttempt& attempt, NodeId node) {
 }
 
 // The variables of Slurm of a batch script.
-void Orders::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std::size_t index,
-                               v1::StartAttempt& start) const {
+void AgentMessages::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std::size_t index,
+                                      v1::StartAttempt& start) const {
   constexpr std::int64_t kMilli = 1000;
   const LiveJob& job = state_.jobs[id];
   SlurmJob slurm{.number = state_.numbers.Of(id),
@@ -104,7 +104,7 @@ void Orders::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std::size_t
   }
 }
 
-void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
+void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   const LiveJob& job = state_.jobs[id];
   const double scale = state_.options.time_scale;
   const Part& part = attempt.parts[index];
@@ -164,7 +164,7 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
     start.set_credential(
         state_.options.credential(start, state_.cluster.nodes[Index(part.node)].name));
   }
-  for (const supervisor::AttemptKey& other : state_.gates.On(part.node, part.gpus)) {
+  for (const supervisor::AttemptKey& other : state_.occupancy.On(part.node, part.gpus)) {
     v1::AttemptId& beside = *start.add_beside();
     beside.set_job(other.first);
     beside.set_attempt(other.second);
@@ -172,7 +172,7 @@ void Orders::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   Send(part.node, std::move(message));
 }
 
-void Orders::Tune(JobId id, const LiveAttempt& attempt) {
+void AgentMessages::Tune(JobId id, const LiveAttempt& attempt) {
   for (const Part& part : attempt.parts) {
     if (part.state != PartState::kSent && part.state != PartState::kRunning) {
       continue;  // the order to start it will say all
@@ -187,7 +187,7 @@ void Orders::Tune(JobId id, const LiveAttempt& attempt) {
   }
 }
 
-void Orders::Stop(JobId id, const std::vector<Attempts::At>& parts) {
+void AgentMessages::Stop(JobId id, const std::vector<Attempts::At>& parts) {
   for (const Attempts::At& part : parts) {
     v1::ControllerMessage message;
     *message.mutable_stop()->mutable_id() = IdOf(state_, id, part.attempt);
@@ -196,20 +196,20 @@ void Orders::Stop(JobId id, const std::vector<Attempts::At>& parts) {
   }
 }
 
-void Orders::StopStray(NodeId node, const v1::AttemptId& id) {
+void AgentMessages::StopStray(NodeId node, const v1::AttemptId& id) {
   v1::ControllerMessage message;
   *message.mutable_stop()->mutable_id() = id;
   message.mutable_stop()->set_grace(Milliseconds(state_.options.grace));
   Send(node, std::move(message));
 }
 
-void Orders::Forget(JobId job, const std::vector<Attempts::At>& parts) {
+void AgentMessages::Forget(JobId job, const std::vector<Attempts::At>& parts) {
   for (const Attempts::At& part : parts) {
     Forget(part.node, IdOf(state_, job, part.attempt));
   }
 }
 
-void Orders::SendForgets() {
+void AgentMessages::SendForgets() {
   for (const auto& [node, attempt] : std::exchange(to_forget_, {})) {
     v1::ControllerMessage message;
     *message.mutable_forget()->mutable_id() = attempt;
@@ -218,13 +218,13 @@ void Orders::SendForgets() {
 }
 
 // Rises over restarts, too: the clock may have been set back meanwhile.
-std::int64_t Orders::NextOrder() {
+std::int64_t AgentMessages::NextOrder() {
   constexpr unsigned kOrderBits = 40;
   return static_cast<std::int64_t>(state_.options.epoch << kOrderBits) + ++tunes_;
 }
 
 // Apart for the attempts of a cluster, and for clusters that share a machine.
-int Orders::MasterPort(JobId job, std::uint32_t attempt) const {
+int AgentMessages::MasterPort(JobId job, std::uint32_t attempt) const {
   const auto cluster = static_cast<std::uint64_t>(std::llround(state_.options.unix_zero * 1000));
   return kFirstMasterPort +
          static_cast<int>((cluster + state_.numbers.Of(job) * 61 + attempt) % kMasterPorts);

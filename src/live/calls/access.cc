@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/access/access.h"
+#include "live/calls/access.h"
 
 #include "identity/token.h"
 

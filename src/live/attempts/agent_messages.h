@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "live/attempts.h"
+#include "live/attempts/attempts.h"
 #include "live/live_state.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::live {
 
-class Orders {
+class AgentMessages {
  public:
   // Both must outlive it.
-  Orders(const LiveState& state, LiveOutput& output) : state_(state), output_(output) {}
+  AgentMessages(const LiveState& state, LiveOutput& output) : state_(state), output_(output) {}
 
   // Messages to an agent by its connection, whether it has joined or not.
   void Welcome(std::uint64_t connection);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/live_jobs.h"
+#include "live/jobs/live_jobs.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/starts/slurm_variables.h"
+#include "live/attempts/slurm_variables.h"
 
 #include <gtest/gtest.h>
 

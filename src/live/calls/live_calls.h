@@ -15,11 +15,11 @@
 #include <variant>
 #include <vector>
 
-#include "live/access/access.h"
+#include "live/attempts/agent_messages.h"
+#include "live/calls/access.h"
 #include "live/calls/selection.h"
-#include "live/job_request.h"
+#include "live/jobs/job_request.h"
 #include "live/live_state.h"
-#include "live/orders.h"
 #include "live/view/view_writer.h"
 #include "profile/throughput_table.h"
 #include "trainyard/live.pb.h"
@@ -39,7 +39,7 @@ class LiveCalls {
   using Answers = std::vector<std::function<void()>>;
 
   // All must outlive it.
-  LiveCalls(LiveState& state, ViewWriter& views, Orders& orders, LiveOutput& output);
+  LiveCalls(LiveState& state, ViewWriter& views, AgentMessages& orders, LiveOutput& output);
   // Where facts go, before the first call.
   void SetFacts(AddFact add) { add_ = std::move(add); }
 
@@ -128,7 +128,7 @@ class LiveCalls {
 
   LiveState& state_;
   ViewWriter& views_;
-  Orders& orders_;
+  AgentMessages& messages_;
   LiveOutput& output_;
   AddFact add_;
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "live/live_jobs.h"
+#include "live/jobs/live_jobs.h"
 #include "model/event.h"
 #include "model/touched.h"
 #include "trainyard/cluster.h"

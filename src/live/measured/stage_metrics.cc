@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/stage_metrics.h"
+#include "live/measured/stage_metrics.h"
 
 #include <array>
 #include <cmath>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "live/access/signals.h"
-#include "live/live_calls.h"
+#include "live/calls/live_calls.h"
+#include "live/calls/signals.h"
 
 namespace trainyard::live {
 namespace {
@@ -80,7 +80,7 @@ void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   *order.mutable_request() = std::move(request);
   passed_on_[call] = {.node = *node, .job = *id};
   if (!order.request().opens()) {
-    return orders_.Send(*node, std::move(message));
+    return messages_.Send(*node, std::move(message));
   }
   if (state_.options.attach_credential) {
     order.set_credential(
@@ -90,7 +90,8 @@ void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   const std::string program =
       order.request().command_size() > 0 ? order.request().command(0) : std::string("a shell");
   NoteChange(from, "attached to (" + program + ")", {.job = *id});
-  answers_.push_back([this, node, message = std::move(message)] { orders_.Send(*node, message); });
+  answers_.push_back(
+      [this, node, message = std::move(message)] { messages_.Send(*node, message); });
 }
 
 std::optional<int> LiveCalls::FirstRankOn(JobId job, std::uint32_t attempt,

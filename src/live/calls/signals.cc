@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/access/signals.h"
+#include "live/calls/signals.h"
 
 #include <array>
 #include <csignal>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/access/changes.h"
+#include "live/history/changes.h"
 
 #include <string_view>
 #include <utility>
