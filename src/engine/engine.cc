@@ -291,7 +291,7 @@ Status Engine::Decide(TimePoint now) {
   const auto judge = [this, now](std::span<const Verdict> verdicts) {
     ApplyVerdicts(verdicts, now);
   };
-  // Some have ended or been resized again since they were.
+  // `resized_` may hold duplicates and ended jobs.
   std::sort(resized_.begin(), resized_.end());
   resized_.erase(std::unique(resized_.begin(), resized_.end()), resized_.end());
   std::erase_if(resized_, [this](JobId job) { return !jobs_.IsLive(job); });

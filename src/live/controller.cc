@@ -139,7 +139,7 @@ Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, stor
   const std::vector<std::uint64_t> snapshots =
       found.ok() ? std::move(found).value() : std::vector<std::uint64_t>();
   const auto open = [&](std::uint64_t snapshot, bool of_any_program) {
-    // A new one each time: one that has failed is nowhere.
+    // A new one each time: a failed restore leaves the state undefined.
     std::unique_ptr<Controller> controller(new Controller(setup, store, output));
     controller->status_ = controller->Restore(snapshot, of_any_program, now);
     controller->restart_.remarks = remarks;

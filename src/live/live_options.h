@@ -40,7 +40,7 @@ struct LiveOptions {
   double unix_zero = 0;     // seconds since 1970 at the engine's zero
   double time_scale = 1;    // engine seconds per real second
   std::uint64_t epoch = 0;  // of this controller
-  // Calls without a caller are refused; off: those that ask nobody who they are may do everything.
+  // Calls without a caller are refused. False: authentication is off; every call is allowed.
   bool asks_who = false;
   bool shows_all_jobs = false;  // users see one another's jobs
 
@@ -97,7 +97,7 @@ inline constexpr int kUnavailable = 14;
 inline constexpr int kUnauthenticated = 16;
 
 // To a call without a caller, where authentication is on.
-inline constexpr const char* kNoCaller = "the call does not say who makes it";
+inline constexpr const char* kNoCaller = "the call has no credentials";
 
 // As messages count it.
 [[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {

@@ -1829,7 +1829,7 @@ TEST_F(LiveWorldTest, WhatAJobStatesReachesTheScheduler) {
   job.mutable_devices(0)->add_gpus(2);
   EXPECT_EQ(ErrorOf(request), "it names GPU 2 of node 'b', which has 2");
   job.mutable_devices(0)->set_node("c");
-  EXPECT_EQ(ErrorOf(request), "it names GPUs of node 'c', which there is not");
+  EXPECT_EQ(ErrorOf(request), "it names GPUs of the unknown node 'c'");
   job.add_soft_deadlines()->set_after_s(60);
   EXPECT_NE(ErrorOf(request).find("the soft deadlines are not in order"), std::string::npos);
   job.clear_soft_deadlines();

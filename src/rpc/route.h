@@ -24,7 +24,7 @@ struct Route {
   std::string authority{};    // whose certificate the controller must have, PEM; empty: no TLS
   std::string certificate{};  // of a node, PEM
   std::string key{};
-  bool nobody = false;  // nobody answers there whom calls may be sent to
+  bool nobody = false;  // no trusted controller is listening there
 };
 
 // The first that there is of: the node's certificate; the controller's local socket; the file of

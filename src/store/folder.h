@@ -20,7 +20,7 @@ namespace trainyard::store {
 [[nodiscard]] Result<std::string> CheckFolderToBe(std::string_view option, const std::string& path);
 
 // Makes the folder with its parents, durably and for its owner alone, and locks FOLDER/HOLDER.lock
-// until the result is closed, be it by death. `holder`: "controller". Never waits. Errors: it
+// until the result is closed, or the process exits. `holder`: "controller". Never waits. Errors: it
 // cannot be made or written, or is held.
 [[nodiscard]] Result<io::Descriptor> HoldFolder(const std::string& folder, std::string_view holder);
 

@@ -83,7 +83,7 @@ Result<std::optional<Prepared>> Prepare(AttemptFolder folder, const std::string&
   }
   ASSIGN_OR_RETURN(v1::StartAttempt start, folder.ReadStart());
   if (!launch.empty() && LaunchDigest(start.launch()) != launch) {
-    return Failed("what is to run is not what the controller has signed");
+    return Failed("the launch spec does not match the signed digest");
   }
   constexpr mode_t kMineOnly = 077;
   const mode_t worker_mask = umask(kMineOnly);

@@ -286,7 +286,7 @@ def other_command(stage: Stage, forge: Forge) -> list[Attack]:
         return answer + (log.read_text() if log.exists() else "")
 
     return [Attack("the agent puts another command in place of the signed one",
-                   ("is not what the controller has signed",), attempt, logged="")]
+                   ("does not match the signed digest",), attempt, logged="")]
 
 
 def all_of(stage: Stage) -> list[Attack]:

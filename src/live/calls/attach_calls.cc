@@ -34,7 +34,7 @@ std::string AttachMistakeOf(const v1::AttachRequest& request) {
 
 }  // namespace
 
-// Who opens a session is in the journal before it is opened; what goes to and fro is not.
+// The opening of a session is in the journal, with its caller; session traffic is not journaled.
 void LiveCalls::TakeAttach(std::uint64_t call, const v1::ClientRequest& from) {
   v1::AttachRequest request = from.attach();
   if (std::string mistake = AttachMistakeOf(request); !mistake.empty()) {

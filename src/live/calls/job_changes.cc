@@ -76,7 +76,7 @@ std::string TooLateToWait(v1::JobState state) {
   return state == v1::WAITING ? "job {} may start already, and begin and dependency are heeded no "
                                 "more; 'trainyard hold {}' keeps it from starting"
                               : "job {} is " + StateText(state) +
-                                    ", and begin and dependency are heeded no more; 'trainyard "
+                                    ", and begin and dependency can no longer be changed; 'trainyard "
                                     "requeue --hold {}' stops and holds it";
 }
 

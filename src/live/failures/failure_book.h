@@ -129,7 +129,8 @@ class FailureBook {
   };
   [[nodiscard]] int VanishesTooOften(const Vanishing& vanishing, int eligible,
                                      const UserOf& user_of) const;
-  // Whether it matters that an attempt of the job, opened then, runs well on these nodes.
+  // Whether the success of this attempt of the job, opened at `opened` on these nodes, could change
+  // a conclusion.
   [[nodiscard]] bool WantsToKnow(JobId job, const std::vector<NodeId>& nodes,
                                  TimePoint opened) const;
   // How often something may have changed of what it says of jobs; and those of which it says any.

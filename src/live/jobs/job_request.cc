@@ -241,7 +241,7 @@ class RequestReader {
           std::find_if(cluster_.nodes.begin(), cluster_.nodes.end(),
                        [&there](const NodeSpec& one) { return one.name == there.node(); });
       if (node == cluster_.nodes.end()) {
-        return Failed("it names GPUs of node '" + there.node() + "', which there is not");
+        return Failed("it names GPUs of the unknown node '" + there.node() + "'");
       }
       for (const int gpu : there.gpus()) {
         if (gpu < 0 || gpu >= node->gpus) {
