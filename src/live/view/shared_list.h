@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
-
 namespace trainyard::live {
 
 template <typename T>

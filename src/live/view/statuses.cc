@@ -8,6 +8,7 @@
 #include <bit>
 #include <set>
 
+#include "base/text.h"
 #include "io/file.h"
 #include "live/calls/access.h"
 #include "live/history/history.h"
