@@ -24,6 +24,8 @@ SMALL = (100, 200)  # of policies that solve or simulate at each decision
 SOLVING = ("auto", "chronus")
 WORST_UNITS = 5
 INSTRUCTIONS = "M instructions"
+# The same functions of the C library on every processor.
+PLAIN = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-ERMS,-FSRM"
 GROWTH = 2.6  # more than this for twice the jobs is told, not refused: some policies are so
 
 
@@ -71,7 +73,7 @@ def instructions(command):
         done = subprocess.run(
             ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/out",
              *map(str, command)], capture_output=True, text=True, check=False,
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C"}, cwd=folder)
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C", "GLIBC_TUNABLES": PLAIN}, cwd=folder)
     found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if done.returncode != 0 or found is None:
         sys.exit(f"budget: {' '.join(map(str, command))}: ended with {done.returncode}:\n{done.stderr}")

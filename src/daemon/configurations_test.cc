@@ -167,7 +167,7 @@ std::vector<std::string> OneStep(ControllerOptions options, Status& status) {
   return lines;
 }
 
-TEST(ConfigurationsTest, AStartWithOtherOptionsAppliesThem) {
+TEST(StartTest, OtherOptionsAreApplied) {
   const ScratchFolder scratch;
   ControllerOptions options{.state = scratch.path() + "/state",
                             .cluster = "2x4",
