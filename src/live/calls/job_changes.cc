@@ -73,11 +73,12 @@ std::shared_ptr<JobSpec> Respecified(const JobSpec& before, v1::JobRequest wante
 
 // Why a job that is not deferred is given nothing to wait for.
 std::string TooLateToWait(v1::JobState state) {
-  return state == v1::WAITING ? "job {} may start already, and begin and dependency are heeded no "
-                                "more; 'trainyard hold {}' keeps it from starting"
-                              : "job {} is " + StateText(state) +
-                                    ", and begin and dependency can no longer be changed; 'trainyard "
-                                    "requeue --hold {}' stops and holds it";
+  return state == v1::WAITING
+             ? "job {} may start already, and begin and dependency can no longer be changed; "
+               "'trainyard hold {}' keeps it from starting"
+             : "job {} is " + StateText(state) +
+                   ", and begin and dependency can no longer be changed; 'trainyard requeue --hold "
+                   "{}' stops and holds it";
 }
 
 // What is wrong with the call, whatever its jobs; empty: nothing.
