@@ -575,8 +575,9 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
-  RETURN_IF_ERROR(RenumberCopy(options.state, LiveClock::UnixNow(),
-                               controller.value()->world().jobs(), store, numbers, options.log));
+  const std::size_t jobs = controller.value()->world().jobs();
+  RETURN_IF_ERROR(
+      RenumberCopy({options.state, jobs, LiveClock::UnixNow()}, store, numbers, options.log));
   for (const std::unique_ptr<Outbox>& outbox : outboxes) {
     outbox->Begin();
   }

@@ -27,20 +27,19 @@ Result<model::JobNumbers> KeptNumbers(const store::Store& store) {
   return model::JobNumbers::From(text);
 }
 
-Status RenumberCopy(const std::string& state, double unix_now, std::size_t jobs,
-                    store::Store& store, model::JobNumbers& numbers,
+Status RenumberCopy(const RestoredState& state, store::Store& store, model::JobNumbers& numbers,
                     const std::function<void(const std::string&)>& log) {
-  const std::filesystem::path mark = std::filesystem::path(state) / kCopyMark;
+  const std::filesystem::path mark = std::filesystem::path(state.folder) / kCopyMark;
   std::error_code error;
   if (!std::filesystem::exists(mark, error)) {
     return {};
   }
-  const std::uint64_t first = FirstNumberAt(unix_now);
-  if (!numbers.Continue(JobAt(jobs), first)) {
+  const std::uint64_t first = FirstNumberAt(state.unix_now);
+  if (!numbers.Continue(JobAt(state.jobs), first)) {
     return Failed(fmt::format(
         "{}: is a copy that has been put back, and jobs up to {} have been numbered in it; by the "
         "clock its next is {}; expected a clock that is right",
-        state, numbers.Of(JobAt(jobs)) - 1, first));
+        state.folder, numbers.Of(JobAt(state.jobs)) - 1, first));
   }
   RETURN_IF_ERROR(store.SetSetting(kSetting, numbers.ToText()));
   if (!std::filesystem::remove(mark, error)) {

@@ -24,10 +24,17 @@ inline constexpr const char* kCopyMark = "copy";
 // As the store says.
 [[nodiscard]] Result<model::JobNumbers> KeptNumbers(const store::Store& store);
 
-// Where the state folder is a copy: jobs after the first `jobs` are numbered anew, which the store
-// keeps, and the folder is a copy no more. REQUIRES: `numbers` are those that the store keeps.
-[[nodiscard]] Status RenumberCopy(const std::string& state, double unix_now, std::size_t jobs,
-                                  store::Store& store, model::JobNumbers& numbers,
+// A state that a controller goes on with.
+struct RestoredState {
+  std::string folder;
+  std::size_t jobs = 0;  // that it has
+  double unix_now = 0;
+};
+// Where the state folder is a copy: jobs after those that the state has are numbered anew, which
+// the store keeps, and the folder is a copy no more. REQUIRES: `numbers` are those that the store
+// keeps.
+[[nodiscard]] Status RenumberCopy(const RestoredState& state, store::Store& store,
+                                  model::JobNumbers& numbers,
                                   const std::function<void(const std::string&)>& log);
 
 }  // namespace trainyard::daemon

@@ -32,7 +32,7 @@ class RestoredNumbersTest : public testing::Test {
   // As a start with so many jobs does, at that time.
   Status Start(std::size_t jobs, double unix_now) {
     numbers_ = KeptNumbers(*store_).value();
-    return RenumberCopy(state_, unix_now, jobs, *store_, numbers_,
+    return RenumberCopy({.folder = state_, .jobs = jobs, .unix_now = unix_now}, *store_, numbers_,
                         [this](const std::string& line) { log_ = line; });
   }
 
