@@ -141,10 +141,13 @@ void ViewWriter::Refresh() {
 // The order of all jobs that wait costs a look at each of them: that of a large queue is made anew
 // after some views only, and Statuses leaves out the jobs that do not wait any more.
 void ViewWriter::RefreshOrder() {
-  constexpr std::uint64_t kJobsAView = 200;
+  constexpr std::uint64_t kJobsAView = 100;
+  const std::int64_t steps = engine_.events() + engine_.decisions();
   const std::size_t waiting = draft_.order == nullptr ? 0 : draft_.order->size();
-  if (draft_.order == nullptr || ++since_order_ > waiting / kJobsAView) {
+  ++since_order_;
+  if (draft_.order == nullptr || (ordered_at_ != steps && since_order_ > waiting / kJobsAView)) {
     since_order_ = 0;
+    ordered_at_ = steps;
     draft_.order = std::make_shared<const std::vector<JobId>>(engine_.WaitingInOrder());
   }
 }

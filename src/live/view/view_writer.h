@@ -68,6 +68,7 @@ class ViewWriter {
   bool has_new_holders_ = true;
   std::int64_t decisions_ = 0;     // of which draft_.blocked is
   std::uint64_t measured_ = 0;     // LiveState::measured_facts of draft_.profiles
+  std::int64_t ordered_at_ = 0;    // facts and decisions of which draft_.order is
   std::uint64_t since_order_ = 0;  // views since draft_.order was made
 
   mutable std::mutex mutex_;  // of what follows
