@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/view/view_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -193,15 +195,15 @@ std::string ViewWriter::WhyStale() {
     const std::string before = was.StatusOf(JobAt(i)).ShortDebugString();
     const std::string after = is.StatusOf(JobAt(i)).ShortDebugString();
     if (before != after) {
-      return "job " + std::to_string(i) + ": " + before + "\nanew: " + after;
+      return fmt::format("job {}: {}\nanew: {}", i, before, after);
     }
   }
   const std::vector<v1::NodeStatus> before = was.OfNodes();
   const std::vector<v1::NodeStatus> after = is.OfNodes();
   for (std::size_t i = 0; i < after.size(); ++i) {
     if (before[i].ShortDebugString() != after[i].ShortDebugString()) {
-      return "node " + std::to_string(i) + ": " + before[i].ShortDebugString() +
-             "\nanew: " + after[i].ShortDebugString();
+      return fmt::format("node {}: {}\nanew: {}", i, before[i].ShortDebugString(),
+                         after[i].ShortDebugString());
     }
   }
   return {};
