@@ -54,6 +54,13 @@ Json FieldJson(const google::protobuf::Message& message,
   return nullptr;
 }
 
+// By which a client goes on with a list of jobs: `status` shows all of it.
+bool IsOfPages(const google::protobuf::FieldDescriptor& field) {
+  return field.containing_type() == v1::JobsReply::descriptor() &&
+         (field.number() == v1::JobsReply::kVersionFieldNumber ||
+          field.number() == v1::JobsReply::kNextFieldNumber);
+}
+
 // protobuf's own mapping writes 64-bit integers, job ids among them, as strings. A job's command
 // and environment, which controllers keep to themselves, are left out: empty lists would say that
 // it has none.
@@ -62,8 +69,9 @@ Json ToJson(const google::protobuf::Message& message) {
   const google::protobuf::Reflection& values = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const google::protobuf::FieldDescriptor& field = *message.GetDescriptor()->field(i);
-    if (field.is_repeated() && values.FieldSize(message, &field) == 0 &&
-        (message.GetDescriptor() == v1::LaunchSpec::descriptor() || field.name() == "command")) {
+    if (IsOfPages(field) ||
+        (field.is_repeated() && values.FieldSize(message, &field) == 0 &&
+         (message.GetDescriptor() == v1::LaunchSpec::descriptor() || field.name() == "command"))) {
       continue;
     }
     Json& value = json[field.name()];
