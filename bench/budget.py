@@ -111,6 +111,8 @@ def count(build):
     program = Path(build).resolve() / "trainyard"
     rows = {("program", "KiB"): program.stat().st_size / 2**10}
     units = header_mib(build)
+    if not units:
+        sys.exit(f"budget: {build}: ninja knows no headers of the program; expected the folder of a finished build")
     rows["headers of all units", "MiB"] = sum(units.values())
     worst = sorted(units.values(), reverse=True)[:WORST_UNITS]
     rows[f"headers of the {WORST_UNITS} worst units", "MiB"] = sum(worst)
