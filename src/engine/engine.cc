@@ -493,22 +493,14 @@ void Engine::Drop(JobId job, TimePoint now) {
 
 // ---------------------------------------------------------------------------------------- views
 
-std::optional<Deferral> Engine::WhyDeferred(JobId job) const {
-  return jobs_.deferred().contains(job) ? std::optional(eligibility_.WhyDeferred(job))
-                                        : std::nullopt;
-}
-
 std::optional<int> Engine::DemandKindOf(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;
   const std::optional<scheduler::DemandClass> known = parts_->types.KnownClassOf(spec, spec.gpus);
   return known ? std::optional(known->kind) : std::nullopt;
 }
 
-model::Progress Engine::ProgressOf(JobId id, TimePoint now) const {
-  const model::JobRecord& job = jobs_[id];
-  return job.phase.get() >= model::JobPhase::kCompleted
-             ? job.progress
-             : parts_->ledger.ProgressAt(job, std::max(now, job.progress.as_of));
+model::Progress Engine::ProgressOf(JobId job, TimePoint now) const {
+  return parts_->ledger.ProgressOf(jobs_[job], now);
 }
 
 std::optional<TimePoint> Engine::first_forecast() const {

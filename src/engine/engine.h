@@ -144,10 +144,9 @@ class Engine final {
   [[nodiscard]] std::vector<JobId> WaitingInOrder() const {
     return parts_->scheduler.WaitingInOrder(now_);
   }
-  // Why the job is not to be judged yet. Nothing: it is not deferred.
-  [[nodiscard]] std::optional<Deferral> WhyDeferred(JobId job) const;
+  // Whether the job is not to be judged yet.
   [[nodiscard]] bool IsDeferred(JobId job) const { return jobs_.deferred().contains(job); }
-  // What the job's own terms, or those of its array, would defer it for.
+  // What the job's own terms, or those of its array, defer it for, if they do.
   [[nodiscard]] Deferral TermsOf(JobId job) const { return eligibility_.WhyDeferred(job); }
   // From now on `touched` is told of each job of which something may have changed but that time
   // passes, also by another configuration. Forks tell nobody. Must outlive the engine.

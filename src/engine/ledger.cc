@@ -108,6 +108,12 @@ model::Progress Ledger::ProgressAt(const model::JobRecord& job, TimePoint now) c
   return progress;
 }
 
+model::Progress Ledger::ProgressOf(const model::JobRecord& job, TimePoint at) const {
+  return job.phase.get() >= model::JobPhase::kCompleted
+             ? job.progress
+             : ProgressAt(job, std::max(at, job.progress.as_of));
+}
+
 void Ledger::Run(model::JobRecord& job, const CoRunners& co_runners) const {
   model::Progress& progress = job.progress;
   if (!job.grant.running) {

@@ -33,6 +33,9 @@ class Ledger {
   // What Accrue would make of the progress, without changing it. REQUIRES: now >= as_of.
   [[nodiscard]] model::Progress ProgressAt(const model::JobRecord& job, TimePoint now) const;
 
+  // The same for a report, at any time: of a job that has ended, at its end.
+  [[nodiscard]] model::Progress ProgressOf(const model::JobRecord& job, TimePoint at) const;
+
   // The job has another grant, or shares it with other jobs, from now on. REQUIRES: progress is
   // accrued.
   void Run(model::JobRecord& job, const CoRunners& co_runners) const;

@@ -71,6 +71,8 @@ struct LiveOptions {
     }
     return rules;
   }
+  // What the job has from its notice to its end, in real time.
+  [[nodiscard]] Duration GraceOf(const v1::JobRequest& job) const;
   // A time of the engine in seconds since 1970.
   [[nodiscard]] double UnixSeconds(TimePoint time) const {
     return unix_zero + Seconds(time) / time_scale;
@@ -108,6 +110,11 @@ inline constexpr const char* kNoCaller = "the call has no credentials";
 [[nodiscard]] constexpr Duration FromMilliseconds(std::int64_t count) {
   constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 365 * 100);
   return std::chrono::milliseconds(std::clamp<std::int64_t>(count, 0, kMost.count()));
+}
+
+inline Duration LiveOptions::GraceOf(const v1::JobRequest& job) const {
+  const Duration own = FromMilliseconds(job.launch().grace());
+  return own.count() > 0 ? std::min(own, grace) : grace;
 }
 
 }  // namespace trainyard::live

@@ -78,11 +78,6 @@ struct LiveState {
     occupancy.ListNodes(leases.size());
     failures.ListNodes();
   }
-  // What the job has from its notice to its end, in real time.
-  [[nodiscard]] Duration GraceOf(const LiveJob& job) const {
-    const Duration own = FromMilliseconds(job.request->launch().grace());
-    return own.count() > 0 ? std::min(own, options.grace) : options.grace;
-  }
   // The specifications of the jobs.
   [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& of) const {
     std::vector<const JobSpec*> specs;

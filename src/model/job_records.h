@@ -20,6 +20,7 @@ class JobRecords {
   // By JobId; jobs not yet submitted have phase kUnknown.
   [[nodiscard]] std::span<const JobRecord> records() const { return records_; }
   [[nodiscard]] const JobRecord& operator[](JobId job) const { return records_[Index(job)]; }
+  // To read it without touching it, where the records are not const.
   [[nodiscard]] const JobRecord& At(JobId job) const { return records_[Index(job)]; }
   // For changing what concerns this job alone; the lists change through the methods below.
   [[nodiscard]] JobRecord& operator[](JobId job) {

@@ -18,7 +18,8 @@ class AccessControl;
 
 namespace trainyard::rpc {
 
-// Takes what comes in. Called from the server's threads, several at once; must come back quickly.
+// Takes what comes in. Called from the server's threads, several at once; must come back quickly,
+// but for calls that it answers in the thread in which they come (OnCall).
 // Numbers of calls and connections begin at 1 and are never given out again by one server.
 class Inbox {
  public:

@@ -137,7 +137,7 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
   start.set_nodes(static_cast<int>(attempt.parts.size()));
   start.set_master_address(state_.leases[attempt.parts.front().node].hello.address());
   start.set_master_port(MasterPort(id, attempt.number));
-  start.set_grace(Milliseconds(state_.GraceOf(job)));
+  start.set_grace(Milliseconds(state_.options.GraceOf(*job.request)));
   start.set_iterations(job.counts_work() ? attempt.work : job.request->iterations());
   start.set_iterations_done(job.iterations_saved);
   start.set_rate(attempt.rate * scale);
@@ -191,7 +191,8 @@ void AgentMessages::Stop(JobId id, const std::vector<Attempts::At>& parts) {
   for (const Attempts::At& part : parts) {
     v1::ControllerMessage message;
     *message.mutable_stop()->mutable_id() = IdOf(state_, id, part.attempt);
-    message.mutable_stop()->set_grace(Milliseconds(state_.GraceOf(state_.jobs[id])));
+    message.mutable_stop()->set_grace(
+        Milliseconds(state_.options.GraceOf(*state_.jobs[id].request)));
     Send(part.node, std::move(message));
   }
 }

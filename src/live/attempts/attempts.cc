@@ -77,6 +77,13 @@ bool LiveAttempt::MayShareWith(const LiveAttempt& other) const {
          (sharing == Sharing::kInterleaved && !group.empty() && group == other.group);
 }
 
+const LiveAttempt* Attempts::Current::Find(std::uint32_t number) const {
+  const auto at = std::find_if(list.begin(), list.end(), [number](const LiveAttempt& attempt) {
+    return attempt.number == number;
+  });
+  return at == list.end() ? nullptr : &*at;
+}
+
 std::uint32_t Attempts::OfJob::last_started() const {
   std::uint32_t number = last;
   if (!list.empty() && list.back().number == number && list.back().is_queued()) {
@@ -93,11 +100,7 @@ const LiveAttempt* Attempts::Find(supervisor::AttemptKey key) const {
   if (!job) {
     return nullptr;
   }
-  const std::vector<LiveAttempt>& list = jobs_[Index(*job)].list;
-  const auto at = std::find_if(list.begin(), list.end(), [&key](const LiveAttempt& attempt) {
-    return attempt.number == key.second;
-  });
-  return at == list.end() ? nullptr : &*at;
+  return jobs_[Index(*job)].Find(key.second);
 }
 
 LiveAttempt* Attempts::Find(supervisor::AttemptKey key) {

@@ -94,22 +94,28 @@ struct LiveAttempt {
 
 class Attempts {
  public:
-  // The attempts of one job.
-  struct OfJob {
+  // The attempts of one job that have not gone.
+  struct Current {
     std::uint32_t last = 0;  // the number given out last
-    // The attempts that have not gone, oldest first. All but the last are stopping.
+    // Oldest first. All but the last are stopping.
     std::vector<LiveAttempt> list;
-    // By number: the nodes and how many GPUs there, in the order of ranks; for logs. Empty if
-    // the attempt was stopped before it could start.
-    std::vector<std::vector<std::pair<NodeId, int>>> places;
     std::optional<Duration> start_took;  // the last time, if that was seen
     std::optional<Duration> stop_took;
 
-    void Serialize(StateStream& state) { state(last, list, places, start_took, stop_took); }
     // The last attempt, unless it has to go.
     [[nodiscard]] const LiveAttempt* wanted() const {
       return list.empty() || list.back().stopping ? nullptr : &list.back();
     }
+    // Null: there is none of that number, or it has gone.
+    [[nodiscard]] const LiveAttempt* Find(std::uint32_t number) const;
+  };
+  // With the places of all that there have been.
+  struct OfJob : Current {
+    // By number: the nodes and how many GPUs there, in the order of ranks; for logs. Empty if
+    // the attempt was stopped before it could start.
+    std::vector<std::vector<std::pair<NodeId, int>>> places;
+
+    void Serialize(StateStream& state) { state(last, list, places, start_took, stop_took); }
     // The last number of an attempt that may have written anything; 0: none.
     [[nodiscard]] std::uint32_t last_started() const;
   };

@@ -137,19 +137,17 @@ std::vector<JobId> FailureBook::JobsWithRecord() const {
 }
 
 void FailureBook::Take(const model::Event& event) {
-  changes_ += jobs_.size();
+  const bool knew_jobs = !jobs_.empty();
   switch (event.kind) {
     case model::EventKind::kNoted:
       if (const std::optional<FailureNote> note = NoteAs<FailureNote>(event);
           note && IsHere(*note)) {
         TakeNote(*note, event.at);
-        ++changes_;
         CountDoubts();
       }
       break;
     case model::EventKind::kBarred:
       TakeBarred(event);
-      ++changes_;
       break;
     case model::EventKind::kNodeUndrained:
       Clear(event.node);
@@ -164,6 +162,7 @@ void FailureBook::Take(const model::Event& event) {
     default:
       break;
   }
+  changes_ += knew_jobs || !jobs_.empty() ? 1 : 0;
 }
 
 // Whether the cluster has the nodes that the note names.
@@ -339,7 +338,7 @@ void FailureBook::CountDoubts() {
 // ------------------------------------------------------------------------------------ conclusions
 
 std::vector<model::Event> FailureBook::Conclude(TimePoint now, const Surroundings& around) {
-  changes_ += jobs_.size();
+  changes_ += jobs_.empty() ? 0 : 1;
   std::vector<model::Event> events;
   ConcludeNodes(now, around, events);
   for (auto& [id, job] : jobs_) {

@@ -82,6 +82,15 @@ struct FailureRules {
   int one_in = 5;         // of so many nodes, one at least, may be drained without the operator
 };
 
+// What its failures mean for a job, for people.
+struct FailureEffect {
+  std::string why_held{};  // FailureBook::WhyHeld, and so on
+  std::string why_avoids{};
+  std::optional<TimePoint> held_until{};
+  bool has_no_node_left = false;
+  friend bool operator==(const FailureEffect&, const FailureEffect&) = default;
+};
+
 class FailureBook {
  public:
   // What conclusions depend on besides.
@@ -133,9 +142,16 @@ class FailureBook {
   // a conclusion.
   [[nodiscard]] bool WantsToKnow(JobId job, const std::vector<NodeId>& nodes,
                                  TimePoint opened) const;
-  // How often something may have changed of what it says of jobs; and those of which it says any.
+  // How often something may have changed of what it says of jobs; and the jobs of which it says
+  // anything.
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
   [[nodiscard]] std::vector<JobId> JobsWithRecord() const;
+  [[nodiscard]] FailureEffect EffectOn(JobId job) const {
+    return {.why_held = WhyHeld(job),
+            .why_avoids = WhyAvoids(job),
+            .held_until = HeldUntil(job),
+            .has_no_node_left = HasNoNodeLeft(job)};
+  }
   // Nothing has failed of late.
   [[nodiscard]] bool quiet() const { return jobs_.empty() && nodes_in_doubt_ == 0; }
   // Whether it has failed of late, or jobs avoid it.

@@ -20,11 +20,12 @@ bool LiveJob::counts_work() const {
          (spec->profile_row >= 0 && request->has_iterations());
 }
 
-std::string LiveJobs::TextOf(JobId id) const {
-  const LiveJob& job = jobs_[Index(id)];
-  return job.array ? model::TextOf({.job = numbers_.Of(*job.array), .task = job.array_index})
-                   : model::TextOf({.job = numbers_.Of(id)});
+std::string LiveJob::TextOf(JobId id, const model::JobNumbers& numbers) const {
+  return array ? model::TextOf({.job = numbers.Of(*array), .task = array_index})
+               : model::TextOf({.job = numbers.Of(id)});
 }
+
+std::string LiveJobs::TextOf(JobId id) const { return jobs_[Index(id)].TextOf(id, numbers_); }
 
 std::optional<JobId> LiveJobs::WithToken(std::string_view token) const {
   const auto at = tokens_.find(token);

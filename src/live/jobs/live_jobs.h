@@ -61,6 +61,8 @@ struct LiveJob {
   [[nodiscard]] const DataSet* data_set() const {  // null: it states none
     return spec->traits && spec->traits->data_set ? &*spec->traits->data_set : nullptr;
   }
+  // What people call the job with this id: "12", or "12_3" for a task of an array.
+  [[nodiscard]] std::string TextOf(JobId id, const model::JobNumbers& numbers) const;
   // Whether the engine counts its work in the unit in which its workers report it.
   [[nodiscard]] bool counts_work() const;
 };
@@ -81,7 +83,7 @@ class LiveJobs {
   [[nodiscard]] const LiveJob& operator[](JobId job) const { return jobs_[Index(job)]; }
   // Jobs that have not ended.
   [[nodiscard]] std::size_t live() const { return live_; }
-  // What people call the job: "12", or "12_3" for a task of an array. REQUIRES: has(job).
+  // What people call the job (LiveJob). REQUIRES: has(job).
   [[nodiscard]] std::string TextOf(JobId job) const;
   // The job that was submitted with this token.
   [[nodiscard]] std::optional<JobId> WithToken(std::string_view token) const;

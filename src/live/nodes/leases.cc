@@ -161,12 +161,6 @@ std::optional<TimePoint> Leases::next_end() const {
   return next;
 }
 
-bool Leases::IsSilent(NodeId id, TimePoint now) const {
-  const LiveNode& node = nodes_[Index(id)];
-  return node.alive &&
-         (!node.connection || now - node.heard > options_.Scaled(2 * options_.heartbeat));
-}
-
 void Leases::Restart(TimePoint now) {
   for (LiveNode& node : nodes_) {
     node.heard = now;

@@ -70,8 +70,6 @@ class Leases {
   [[nodiscard]] std::vector<NodeId> Expired(TimePoint now) const;
   // When the next lease is over.
   [[nodiscard]] std::optional<TimePoint> next_end() const;
-  // Its lease runs, but nothing is heard of it.
-  [[nodiscard]] bool IsSilent(NodeId node, TimePoint now) const;
   // After a restart all leases begin anew.
   void Restart(TimePoint now);
 

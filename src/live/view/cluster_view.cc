@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "engine/ledger.h"
-#include "model/conditions.h"
 
 namespace trainyard::live {
 
@@ -13,18 +12,10 @@ const LiveAttempt* ClusterView::Find(const supervisor::AttemptKey& key) const {
   if (!job) {
     return nullptr;
   }
-  const std::vector<LiveAttempt>& list = this->job(*job).attempts;
-  const auto at = std::find_if(list.begin(), list.end(), [&key](const LiveAttempt& attempt) {
-    return attempt.number == key.second;
-  });
-  return at == list.end() ? nullptr : &*at;
+  return this->job(*job).attempts.Find(key.second);
 }
 
-std::string ClusterView::TextOf(JobId id) const {
-  const LiveJob& live = job(id).live;
-  return live.array ? model::TextOf({.job = numbers->Of(*live.array), .task = live.array_index})
-                    : model::TextOf({.job = numbers->Of(id)});
-}
+std::string ClusterView::TextOf(JobId id) const { return job(id).live.TextOf(id, *numbers); }
 
 const model::Blocked* ClusterView::BlockedOf(JobId id) const {
   const JobEntry& entry = job(id);
@@ -46,22 +37,13 @@ std::optional<engine::Deferral> ClusterView::DeferralOf(JobId id) const {
 }
 
 model::Progress ClusterView::ProgressOf(JobId id, TimePoint at) const {
-  const model::JobRecord& record = job(id).record;
-  return record.phase.get() >= model::JobPhase::kCompleted
-             ? record.progress
-             : engine::Ledger(configuration->rules, *configuration->rates)
-                   .ProgressAt(record, std::max(at, record.progress.as_of));
+  return engine::Ledger(configuration->rules, *configuration->rates).ProgressOf(job(id).record, at);
 }
 
 bool ClusterView::IsSilent(NodeId id, TimePoint at) const {
   const NodeEntry& entry = node(id);
   return entry.alive &&
          (!entry.connected || at - entry.heard > options->Scaled(2 * options->heartbeat));
-}
-
-Duration ClusterView::GraceOf(JobId id) const {
-  const Duration own = FromMilliseconds(job(id).live.request->launch().grace());
-  return own.count() > 0 ? std::min(own, options->grace) : options->grace;
 }
 
 }  // namespace trainyard::live

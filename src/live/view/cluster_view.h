@@ -16,6 +16,7 @@
 #include "engine/configuration.h"
 #include "engine/eligibility.h"
 #include "live/attempts/attempts.h"
+#include "live/failures/failure_book.h"
 #include "live/history/history.h"
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
@@ -32,31 +33,19 @@ struct JobEntry {
   std::uint64_t changed = 0;  // the number of the view that had it first as it is here
   LiveJob live;
   model::JobRecord record;
-  std::uint32_t attempt = 0;           // the number given out last
-  std::vector<LiveAttempt> attempts;   // that have not gone, oldest first
-  std::optional<Duration> start_took;  // see Attempts::OfJob
-  std::optional<Duration> stop_took;
+  Attempts::Current attempts;
   std::map<std::string, double> metrics;
   History::Events history;  // null: there is none
   std::string changed_by;
-  std::string holder;    // who holds it
-  std::string why_held;  // back, after failures
-  std::string why_avoids;
-  std::optional<TimePoint> held_until;
+  std::string holder;  // who holds it
+  FailureEffect failures;
   engine::Deferral terms{};  // of the job, or of the array of which it is the first task
   std::optional<int> kind;   // of its demand class; none: the policy has asked for no such GPUs
-  bool has_no_node_left = false;
   bool deferred = false;
   bool held = false;  // by its user
   bool overrun = false;
   bool queued = false;   // its last attempt has parts that are not sent
   bool holding = false;  // GPUs that it may not use yet
-  bool present = false;  // has attempts that have not gone
-
-  // The last attempt, unless it has to go.
-  [[nodiscard]] const LiveAttempt* wanted() const {
-    return attempts.empty() || attempts.back().stopping ? nullptr : &attempts.back();
-  }
 };
 
 // What an agent has said of its node: seldom another.
@@ -106,7 +95,7 @@ struct ClusterView {
   }
   // Null: there is none, or it has gone.
   [[nodiscard]] const LiveAttempt* Find(const supervisor::AttemptKey& key) const;
-  // "12", or "12_3" for a task of an array.
+  // What people call the job (LiveJob).
   [[nodiscard]] std::string TextOf(JobId id) const;
   // Why demands like the job's wait; null: they do not, or the policy has left the job out.
   [[nodiscard]] const model::Blocked* BlockedOf(JobId id) const;
@@ -116,7 +105,6 @@ struct ClusterView {
   [[nodiscard]] model::Progress ProgressOf(JobId id, TimePoint at) const;
   // Its lease runs, but nothing is heard of it.
   [[nodiscard]] bool IsSilent(NodeId id, TimePoint at) const;
-  [[nodiscard]] Duration GraceOf(JobId id) const;
 };
 
 }  // namespace trainyard::live

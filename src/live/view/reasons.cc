@@ -66,7 +66,8 @@ std::vector<Leaving> LeavingOn(const ClusterView& view, NodeId node, TimePoint n
     }
     Leaving one{.job = key.first, .gpus = gpus};
     if (attempt != nullptr && attempt->told_to_stop) {
-      const double grace = Seconds(view.GraceOf(*view.Find(key.first)));
+      const double grace =
+          Seconds(view.options->GraceOf(*view.job(*view.Find(key.first)).live.request));
       const double since = Seconds(now - attempt->notice) / view.options->time_scale;
       one.left_s = std::max(0.0, grace - since);
     }
@@ -174,7 +175,7 @@ std::string Reasons::WhyItWaits(JobId id) {
   }
   const model::Blocked* const blocked = view_.BlockedOf(id);
   const bool behind = blocked != nullptr && blocked->reason == model::WaitReason::kBehindHead &&
-                      !view_.job(id).holding && view_.job(id).why_held.empty();
+                      !view_.job(id).holding && view_.job(id).failures.why_held.empty();
   if (!behind) {
     return WhyNotServed(id, /*is_head=*/false);
   }
@@ -198,12 +199,12 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
     return "holds " + std::to_string(record.grant.gpus) + " of " +
            std::to_string(record.spec->gpus) + " GPUs until it has them all";
   }
-  if (const std::string& held = view_.job(id).why_held; !held.empty()) {
-    return held + (view_.job(id).has_no_node_left ? NodesAway(*record.spec) : "");
+  if (const std::string& held = view_.job(id).failures.why_held; !held.empty()) {
+    return held + (view_.job(id).failures.has_no_node_left ? NodesAway(*record.spec) : "");
   }
   const model::Blocked* const blocked = view_.BlockedOf(id);
   const std::string why = blocked == nullptr ? WhyLeftOut(id) : WhyBlocked(id, *blocked);
-  const std::string& avoids = view_.job(id).why_avoids;
+  const std::string& avoids = view_.job(id).failures.why_avoids;
   return why + (is_head ? "" : WhoIsAhead(id)) + NodesAway(*record.spec) +
          (avoids.empty() ? "" : "; ") + avoids;
 }
@@ -355,7 +356,7 @@ std::string Reasons::NodesAway(const JobSpec& job) const {
 
 // Why a job with GPUs does not run, or may have stopped running; empty: nothing is known.
 std::string Reasons::WhyNotRunning(JobId job) const {
-  const std::vector<LiveAttempt>& list = view_.job(job).attempts;
+  const std::vector<LiveAttempt>& list = view_.job(job).attempts.list;
   if (list.empty()) {
     return {};
   }
@@ -408,7 +409,7 @@ std::string Reasons::WhoHasNotLeft(const LiveAttempt& attempt) const {
 std::string Reasons::WhatItFetches(JobId job) const {
   constexpr double kPercent = 100;
   std::string text;
-  for (const Part& part : view_.job(job).attempts.back().parts) {
+  for (const Part& part : view_.job(job).attempts.list.back().parts) {
     if (part.state == PartState::kQueued && part.data == PartData::kFetching) {
       text += text.empty()
                   ? "fetches data set " + view_.job(job).live.request->data_set().name() + " onto "
@@ -426,7 +427,7 @@ std::string Reasons::WhyNoProgress(JobId id) const {
   constexpr Duration kShortest = std::chrono::minutes(1);
   constexpr int kPatience = 3;  // times the longest step so far
   const LiveJob& job = view_.job(id).live;
-  const LiveAttempt* const attempt = view_.job(id).wanted();
+  const LiveAttempt* const attempt = view_.job(id).attempts.wanted();
   if (attempt == nullptr) {
     return {};
   }
@@ -462,10 +463,10 @@ std::string Reasons::WhyOverrun(JobId id) const {
 
 // Why a job that has lost its GPUs still has workers.
 std::string Reasons::WhyNotGone(JobId id) const {
-  for (const LiveAttempt& attempt : view_.job(id).attempts) {
+  for (const LiveAttempt& attempt : view_.job(id).attempts.list) {
     if (attempt.told_to_stop && !attempt.is_over()) {
       const Duration since = now_ - attempt.notice;
-      const Duration grace = view_.GraceOf(id);
+      const Duration grace = view_.options->GraceOf(*view_.job(id).live.request);
       const std::string within = base::ShortDuration(Seconds(grace));
       const std::string had = fmt::format("had notice {} ago", RealTimeText(since));
       if (since <= view_.options->Scaled(grace + view_.options->margin)) {

@@ -48,11 +48,8 @@ class SharedList {
     chunk->elements[index % kOfChunk] = std::move(value);
     chunk->newest = version;
   }
-  // As it is now, for any thread, whatever is set here afterwards.
-  [[nodiscard]] SharedList Share() {
-    own_.assign(chunks_.size(), false);
-    return *this;
-  }
+  // The copies made so far stay as they are, for any thread, whatever is set here afterwards.
+  void Seal() { own_.assign(chunks_.size(), false); }
   void Clear() { *this = {}; }
 
  private:

@@ -13,7 +13,8 @@ TEST(SharedListTest, ACopyStaysAsItWas) {
   for (std::size_t i = 0; i < 1000; ++i) {
     list.Set(i, std::make_shared<const int>(static_cast<int>(i)), 1);
   }
-  const SharedList<int> copy = list.Share();
+  const SharedList<int> copy = list;
+  list.Seal();
   list.Set(300, std::make_shared<const int>(-1), 2);
   list.Set(1000, std::make_shared<const int>(1000), 2);
   EXPECT_EQ(copy[300], 300);
@@ -22,7 +23,8 @@ TEST(SharedListTest, ACopyStaysAsItWas) {
   EXPECT_EQ(list[300], -1);
   EXPECT_EQ(list[1000], 1000);
   EXPECT_EQ(&copy[299], &list[299]) << "what did not change is shared";
-  const SharedList<int> second = list.Share();
+  const SharedList<int> second = list;
+  list.Seal();
   list.Set(301, std::make_shared<const int>(-2), 3);
   EXPECT_EQ(second[301], 301);
 }

@@ -23,7 +23,7 @@ Statuses::Statuses(const ClusterView& view, TimePoint now)
 
 v1::JobState Statuses::StateOf(JobId id) const {
   const JobEntry& job = view_.job(id);
-  const LiveAttempt* const wanted = job.wanted();
+  const LiveAttempt* const wanted = job.attempts.wanted();
   const bool starting =
       wanted != nullptr &&
       std::any_of(wanted->parts.begin(), wanted->parts.end(), [](const Part& part) {
@@ -34,10 +34,10 @@ v1::JobState Statuses::StateOf(JobId id) const {
     case model::JobPhase::kArrived:
       return job.deferred ? v1::WAITING : v1::SUBMITTED;
     case model::JobPhase::kWaiting:
-      return job.attempts.empty() ? v1::WAITING : v1::STOPPING;
+      return job.attempts.list.empty() ? v1::WAITING : v1::STOPPING;
     case model::JobPhase::kRunning:
       if (job.holding) {
-        return job.attempts.empty() ? v1::WAITING : v1::STOPPING;
+        return job.attempts.list.empty() ? v1::WAITING : v1::STOPPING;
       }
       return starting ? v1::STARTING : v1::RUNNING;
     case model::JobPhase::kCompleted:
@@ -96,11 +96,11 @@ void Statuses::PutTimes(JobId id, v1::JobStatus& status) const {
     // Its end may be on its way, or it has not been found yet that it has overrun.
     status.set_expected_end(options_.UnixSeconds(std::max(record.forecast.done, now_)));
   }
-  if (entry.start_took) {
-    status.set_start_took_s(Seconds(*entry.start_took) / options_.time_scale);
+  if (entry.attempts.start_took) {
+    status.set_start_took_s(Seconds(*entry.attempts.start_took) / options_.time_scale);
   }
-  if (entry.stop_took) {
-    status.set_stop_took_s(Seconds(*entry.stop_took) / options_.time_scale);
+  if (entry.attempts.stop_took) {
+    status.set_stop_took_s(Seconds(*entry.attempts.stop_took) / options_.time_scale);
   }
   const model::Progress progress = view_.ProgressOf(id, now_);
   status.set_run_s(Seconds(RealTime(progress.run_time)));
@@ -115,7 +115,7 @@ void Statuses::PutTimes(JobId id, v1::JobStatus& status) const {
 // What it holds of each node.
 void Statuses::PutGrants(JobId id, v1::JobStatus& status) const {
   const JobEntry& entry = view_.job(id);
-  const LiveAttempt* const attempt = entry.wanted();
+  const LiveAttempt* const attempt = entry.attempts.wanted();
   const std::vector<Part> none;
   for (const Slice& slice : entry.record.grant.slices) {
     v1::NodeGrant& grant = *status.add_grants();
@@ -132,7 +132,7 @@ void Statuses::PutGrants(JobId id, v1::JobStatus& status) const {
 void Statuses::PutProgress(JobId id, v1::JobStatus& status) const {
   const JobEntry& entry = view_.job(id);
   const LiveJob& job = entry.live;
-  const LiveAttempt* const attempt = entry.wanted();
+  const LiveAttempt* const attempt = entry.attempts.wanted();
   status.set_iterations_done(std::max(job.iterations_seen, job.iterations_saved));
   status.set_iterations_saved(job.iterations_saved);
   if (attempt != nullptr && attempt->progressed) {
@@ -177,7 +177,7 @@ v1::JobStatus Statuses::StatusOf(JobId id, Reasons& reasons) const {
   status.mutable_request()->mutable_launch()->clear_client_token();
   status.mutable_request()->clear_submitted_as();
   status.set_state(StateOf(id));
-  status.set_attempt(entry.attempt);
+  status.set_attempt(entry.attempts.last);
   PutGrants(id, status);
   PutTimes(id, status);
   PutProgress(id, status);
@@ -189,8 +189,8 @@ v1::JobStatus Statuses::StatusOf(JobId id, Reasons& reasons) const {
     status.set_array_index(job.array_index);
   }
   status.set_changed_by(entry.changed_by);
-  if (entry.held_until) {
-    status.set_next_try(options_.UnixSeconds(*entry.held_until));
+  if (entry.failures.held_until) {
+    status.set_next_try(options_.UnixSeconds(*entry.failures.held_until));
   }
   if (job.last_failure) {
     status.set_last_failure(*job.last_failure);

@@ -14,50 +14,44 @@ namespace trainyard::live {
 
 void ViewWriter::TouchAll() { all_ = true; }
 
-template <typename Jobs>
-void ViewWriter::Touch(const Jobs& jobs) {
-  for (const JobId job : jobs) {
-    touched_.jobs.Add(job);
+// Those of which the failure book says something else now.
+void ViewWriter::TouchFailing() {
+  for (const JobId job : failing_) {
+    const JobEntry* const entry = draft_.jobs.Find(Index(job));
+    if (entry == nullptr || !(entry->failures == state_.failures.EffectOn(job))) {
+      touched_.jobs.Add(job);
+    }
   }
 }
 
 void ViewWriter::RefreshJob(JobId id) {
   const model::JobRecord& record = engine_.records()[Index(id)];
-  const Attempts::OfJob& attempts = state_.attempts[id];
   auto entry = std::make_shared<JobEntry>(JobEntry{.changed = draft_.number + 1,
                                                    .live = state_.jobs[id],
                                                    .record = record,
-                                                   .attempt = attempts.last,
-                                                   .attempts = attempts.list,
-                                                   .start_took = attempts.start_took,
-                                                   .stop_took = attempts.stop_took,
+                                                   .attempts = state_.attempts[id],
                                                    .metrics = state_.metrics.Of(id),
                                                    .history = state_.history.Of(id),
                                                    .changed_by = state_.changes.Of(id),
                                                    .holder = state_.changes.HolderOf(id),
-                                                   .why_held = state_.failures.WhyHeld(id),
-                                                   .why_avoids = state_.failures.WhyAvoids(id),
-                                                   .held_until = state_.failures.HeldUntil(id),
+                                                   .failures = state_.failures.EffectOn(id),
                                                    .terms = {},
                                                    .kind = engine_.DemandKindOf(id)});
   if (entry->live.array.value_or(id) == id) {
     entry->terms = engine_.TermsOf(id);
   }
-  entry->has_no_node_left = state_.failures.HasNoNodeLeft(id);
   entry->deferred = engine_.IsDeferred(id);
   entry->held = engine_.IsHeld(id);
   entry->overrun = engine_.HasOverrun(id);
   entry->queued = state_.start_queue.jobs().contains(id);
   entry->holding = state_.occupancy.holding().contains(id);
-  entry->present = state_.attempts.present().contains(id);
   if (!entry->kind && record.phase.get() < model::JobPhase::kCompleted) {
     unclassed_.insert(id);
   } else {
     unclassed_.erase(id);
   }
-  const bool is_new_holder =
-      entry->holding || entry->present ? holders_.insert(id).second : holders_.erase(id) > 0;
-  has_new_holders_ = has_new_holders_ || is_new_holder;
+  const bool is_holder = entry->holding || !entry->attempts.list.empty();
+  holders_changed_ |= is_holder ? holders_.insert(id).second : holders_.erase(id) > 0;
   draft_.jobs.Set(Index(id), std::move(entry), draft_.number + 1);
 }
 
@@ -108,13 +102,15 @@ void ViewWriter::Refresh() {
   }
   if (failures_ != state_.failures.changes()) {
     failures_ = state_.failures.changes();
-    Touch(failing_);
+    TouchFailing();
     failing_ = state_.failures.JobsWithRecord();
-    Touch(failing_);
+    TouchFailing();
   }
   if (kinds_ != engine_.demand_kinds()) {
     kinds_ = engine_.demand_kinds();
-    Touch(unclassed_);
+    for (const JobId job : unclassed_) {
+      touched_.jobs.Add(job);
+    }
   }
   for (const JobId job : touched_.jobs.Take()) {
     if (Index(job) < engine_.records().size()) {  // otherwise the engine will touch it
@@ -130,8 +126,8 @@ void ViewWriter::Refresh() {
     draft_.blocked =
         std::make_shared<const std::vector<model::Blocked>>(blocked.begin(), blocked.end());
   }
-  if (has_new_holders_) {
-    has_new_holders_ = false;
+  if (holders_changed_) {
+    holders_changed_ = false;
     draft_.holders = std::make_shared<const std::vector<JobId>>(holders_.begin(), holders_.end());
   }
   draft_.now = state_.now;
@@ -171,9 +167,9 @@ void ViewWriter::Publish() {
         MeasuredProfiles(engine_, state_.configuration->profiles));
   }
   ++draft_.number;
-  auto view = std::make_shared<ClusterView>(draft_);
-  view->jobs = draft_.jobs.Share();
-  view->nodes = draft_.nodes.Share();
+  auto view = std::make_shared<const ClusterView>(draft_);
+  draft_.jobs.Seal();
+  draft_.nodes.Seal();
   const std::lock_guard lock(mutex_);
   published_ = std::move(view);
 }

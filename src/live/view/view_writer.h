@@ -46,8 +46,7 @@ class ViewWriter {
  private:
   ViewWriter(const LiveState& state, model::Touched& touched, const engine::Engine& engine)
       : state_(state), touched_(touched), engine_(engine) {}
-  template <typename Jobs>
-  void Touch(const Jobs& jobs);
+  void TouchFailing();
   void Refresh();
   void RefreshAll();
   void RefreshJob(JobId id);
@@ -65,7 +64,7 @@ class ViewWriter {
   std::set<JobId> unclassed_;               // live jobs without `kind`
   std::size_t kinds_ = 0;                   // that there were then
   std::set<JobId> holders_;                 // as draft_.holders will be
-  bool has_new_holders_ = true;
+  bool holders_changed_ = true;
   std::int64_t decisions_ = 0;     // of which draft_.blocked is
   std::uint64_t measured_ = 0;     // LiveState::measured_facts of draft_.profiles
   std::int64_t ordered_at_ = 0;    // facts and decisions of which draft_.order is
