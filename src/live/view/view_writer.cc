@@ -26,10 +26,11 @@ void ViewWriter::TouchFailing() {
 
 void ViewWriter::RefreshJob(JobId id) {
   const model::JobRecord& record = engine_.records()[Index(id)];
+  const Attempts::Current& attempts = state_.attempts[id];
   auto entry = std::make_shared<JobEntry>(JobEntry{.changed = draft_.number + 1,
                                                    .live = state_.jobs[id],
                                                    .record = record,
-                                                   .attempts = state_.attempts[id],
+                                                   .attempts = attempts,
                                                    .metrics = state_.metrics.Of(id),
                                                    .history = state_.history.Of(id),
                                                    .changed_by = state_.changes.Of(id),
@@ -140,12 +141,13 @@ void ViewWriter::Refresh() {
 // after some views only, and Statuses leaves out the jobs that do not wait any more.
 void ViewWriter::RefreshOrder() {
   constexpr std::uint64_t kJobsAView = 100;
-  const std::int64_t steps = engine_.events() + engine_.decisions();
+  // Of a step of the engine: jobs become eligible with time, too, without a fact or a decision.
+  const std::tuple step(engine_.now(), engine_.events(), engine_.decisions());
   const std::size_t waiting = draft_.order == nullptr ? 0 : draft_.order->size();
   ++since_order_;
-  if (draft_.order == nullptr || (ordered_at_ != steps && since_order_ > waiting / kJobsAView)) {
+  if (draft_.order == nullptr || (ordered_at_ != step && since_order_ > waiting / kJobsAView)) {
     since_order_ = 0;
-    ordered_at_ = steps;
+    ordered_at_ = step;
     draft_.order = std::make_shared<const std::vector<JobId>>(engine_.WaitingInOrder());
   }
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "live/live_state.h"
@@ -65,9 +66,10 @@ class ViewWriter {
   std::size_t kinds_ = 0;                   // that there were then
   std::set<JobId> holders_;                 // as draft_.holders will be
   bool holders_changed_ = true;
-  std::int64_t decisions_ = 0;     // of which draft_.blocked is
-  std::uint64_t measured_ = 0;     // LiveState::measured_facts of draft_.profiles
-  std::int64_t ordered_at_ = 0;    // facts and decisions of which draft_.order is
+  std::int64_t decisions_ = 0;  // of which draft_.blocked is
+  std::uint64_t measured_ = 0;  // LiveState::measured_facts of draft_.profiles
+  // The engine's step of which draft_.order is: its time, facts and decisions so far.
+  std::tuple<TimePoint, std::int64_t, std::int64_t> ordered_at_{};
   std::uint64_t since_order_ = 0;  // views since draft_.order was made
 
   mutable std::mutex mutex_;  // of what follows
