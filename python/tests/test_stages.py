@@ -115,6 +115,7 @@ STAGES = """
 import sys, time
 from trainyard.train import Job
 job = Job()
+sys.stdin.readline()
 for step in range(int(sys.argv[1])):
     for stage in ("load", "forward", "communication"):
         with job.stage(stage):
@@ -130,11 +131,16 @@ def test_jobs_of_a_group_never_have_the_same_resource_at_once(
 ) -> None:
     with StandInAgent(tmp_path, jobs=jobs, group=True, slot_timeout=60) as agent:
         processes = [
-            subprocess.Popen([sys.executable, "-c", STAGES, "20"],
+            subprocess.Popen([sys.executable, "-c", STAGES, "20"], stdin=subprocess.PIPE,
                              env=agent.variables(job, rank, workers))
             for job in range(jobs)
             for rank in range(workers)
         ]
+        # A busy machine may start one so late that another has ended before it.
+        assert agent.wait_for(lambda: all(len(job.programs) == workers for job in agent.heard))
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.close()
         assert [process.wait(TIMEOUT) for process in processes] == [0] * len(processes)
         assert agent.wait_for(lambda: all(heard.finished == workers for heard in agent.heard))
         assert agent.overlaps == []
@@ -150,7 +156,8 @@ def test_a_job_that_dies_inside_a_stage_does_not_stop_the_group(tmp_path: Path) 
     dies = "from trainyard.train import Job\nimport os\nwith Job().stage('load'):\n    os._exit(9)\n"
     with StandInAgent(tmp_path, jobs=2, group=True, slot_timeout=60) as agent:
         first = subprocess.Popen([sys.executable, "-c", dies], env=agent.variables(0))
-        second = subprocess.Popen([sys.executable, "-c", STAGES, "5"], env=agent.variables(1))
+        second = subprocess.Popen([sys.executable, "-c", STAGES, "5"],
+                                  stdin=subprocess.DEVNULL, env=agent.variables(1))
         assert first.wait(TIMEOUT) == 9
         assert second.wait(TIMEOUT) == 0
         assert agent.wait_for(lambda: agent.heard[1].finished == 1)
