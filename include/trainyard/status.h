@@ -19,12 +19,20 @@
 
 namespace trainyard {
 
-// A code exists only where a caller can react to it differently: here by the exit status of the
-// program.
+// What a caller can do about it. The first three are those of a program; the others those of a
+// call to a controller, with the names and the meaning that gRPC gives to its status codes. The
+// program ends with the exit status beside it, and with 1 where there is none.
 enum class ErrorCode : unsigned char {
   kFailed,           // the run failed: exit status 1
-  kInvalidArgument,  // wrong usage: exit status 2
+  kInvalidArgument,  // wrong usage, whatever the state of things: exit status 2
   kBadInput,         // a file cannot be read as what it claims to be: exit status 3
+  kNotFound,
+  kAlreadyExists,
+  kPermissionDenied,    // to this caller
+  kUnauthenticated,     // the caller is not known
+  kFailedPrecondition,  // not as things stand; the same later only if they change
+  kResourceExhausted,   // a limit is reached
+  kUnavailable,         // the same may succeed later
 };
 
 struct Error {
@@ -68,7 +76,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// Errors of the three codes. InvalidArgument is the one for options that do not go together.
+// Errors of a program. InvalidArgument is the one for options that do not go together.
 [[nodiscard]] inline Error InvalidArgument(std::string message) {
   return {ErrorCode::kInvalidArgument, std::move(message)};
 }

@@ -26,14 +26,13 @@ namespace {
 
 int ExitStatus(const Error& error) {
   switch (error.code) {
-    case ErrorCode::kFailed:
-      return kStatusFailed;
     case ErrorCode::kInvalidArgument:
       return kStatusWrongUsage;
     case ErrorCode::kBadInput:
       return kStatusBadInput;
+    default:
+      return kStatusFailed;
   }
-  return kStatusFailed;
 }
 
 int Main(int argc, char** argv) {

@@ -34,6 +34,8 @@
 #include "rpc/route.h"
 #include "rpc/server.h"
 #include "service/access_control.h"
+#include "service/call_error.h"
+#include "service/calls.h"
 #include "store/folder.h"
 
 namespace trainyard::daemon {
@@ -207,6 +209,8 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
   return error;
 }
 
+bool IsDenied(int number) { return service::CodeOf(number) == ErrorCode::kPermissionDenied; }
+
 // Puts everything that comes in into the mailbox, and what the world says onto the wire.
 class Transport final : public rpc::Inbox, public live::LiveOutput {
  public:
@@ -219,7 +223,8 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   // What only reads is answered at once, from the view of the last step: the next decision may
   // take its time.
   void OnCall(std::uint64_t call, v1::ClientRequest request) override {
-    if (live::IsReading(request) && server_ != nullptr) {
+    if (service::FamilyOf(request.kind_case()) == service::CallFamily::kReading &&
+        server_ != nullptr) {
       const std::shared_ptr<const live::ClusterView> view = world_->view();
       return Reply(call, live::Statuses(*view, clock_.Now()).AnswerTo(request));
     }
@@ -240,12 +245,12 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   }
 
   void Reply(std::uint64_t call, v1::ClientReply reply) override {
-    if (log_ && reply.error().code() == live::kPermissionDenied) {
+    if (log_ && IsDenied(reply.error().code())) {
       log_("refused: " + reply.error().message());
     }
     if (const v1::Changed* const changed = live::ChangedOf(reply); log_ && changed != nullptr) {
       for (const v1::LeftOut& left : changed->left_out()) {
-        if (left.code() == live::kPermissionDenied) {
+        if (IsDenied(left.code())) {
           log_("refused: " + left.why());
         }
       }

@@ -88,19 +88,6 @@ class LiveOutput {
   virtual void Close(std::uint64_t connection) = 0;
 };
 
-// gRPC's status codes.
-inline constexpr int kInvalidArgument = 3;
-inline constexpr int kNotFound = 5;
-inline constexpr int kAlreadyExists = 6;
-inline constexpr int kPermissionDenied = 7;
-inline constexpr int kResourceExhausted = 8;
-inline constexpr int kFailedPrecondition = 9;
-inline constexpr int kUnavailable = 14;
-inline constexpr int kUnauthenticated = 16;
-
-// To a call without a caller, where authentication is on.
-inline constexpr const char* kNoCaller = "the call has no credentials";
-
 // As messages count it.
 [[nodiscard]] constexpr std::int64_t Milliseconds(Duration duration) {
   return duration.count() / 1000;

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "live/jobs/job_request.h"
 #include "profile/execution_model.h"
+#include "service/calls.h"
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
@@ -472,10 +473,10 @@ void LiveWorld::Stall(const std::string& why) {
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t, int>, std::size_t> reports;
   for (Input& input : inbox_) {
     if (input.kind == Input::Kind::kCall && !input.request.has_logs() &&
-        !IsReading(input.request)) {
-      calls_.Refuse(input.number, kResourceExhausted,
-                    "the controller cannot write its journal (" + why +
-                        "); it takes nothing and starts nothing until it can");
+        service::FamilyOf(input.request.kind_case()) != service::CallFamily::kReading) {
+      calls_.Refuse(input.number, {ErrorCode::kResourceExhausted,
+                                   "the controller cannot write its journal (" + why +
+                                       "); it takes nothing and starts nothing until it can"});
       continue;
     }
     if (input.kind == Input::Kind::kCall || input.kind == Input::Kind::kCallGone) {

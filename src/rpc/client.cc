@@ -23,6 +23,8 @@
 #include "io/text_check.h"
 #include "rpc/channel.h"
 #include "rpc/wire.h"
+#include "service/call_error.h"
+#include "service/calls.h"
 #include "trainyard/live.grpc.pb.h"
 
 namespace trainyard::rpc {
@@ -208,8 +210,8 @@ class Client final : public ClusterClient {
                              address_, base::ShortDuration(Seconds(timeout))));
     }
     switch (request.kind_case()) {
-#define TRAINYARD_CALL(Name, field) \
-  case v1::ClientRequest::k##Name:  \
+#define TRAINYARD_CALL(Name, field, family) \
+  case v1::ClientRequest::k##Name:          \
     return stub_->Name(&context, request.field(), reply.mutable_##field());
       TRAINYARD_CLUSTER_CALLS(TRAINYARD_CALL)
 #undef TRAINYARD_CALL
@@ -222,8 +224,6 @@ class Client final : public ClusterClient {
 
   [[nodiscard]] Error ErrorOf(const grpc::Status& status, Duration timeout) const {
     switch (status.error_code()) {
-      case grpc::StatusCode::INVALID_ARGUMENT:
-        return InvalidArgument(status.error_message());
       case grpc::StatusCode::DEADLINE_EXCEEDED:
         return Failed(fmt::format("the controller at {} has not answered within {}", address_,
                                   base::ShortDuration(Seconds(timeout))));
@@ -233,7 +233,7 @@ class Client final : public ClusterClient {
                         "controller of the same version",
                         address_));
       default:
-        return Failed(status.error_message());
+        return Error{service::CodeOf(status.error_code()), status.error_message()};
     }
   }
 

@@ -293,10 +293,10 @@ TEST_F(CallTest, TheControllersErrorsArriveInItsWords) {
   };
   for (const auto& [code, expected] :
        {Case{grpc::StatusCode::INVALID_ARGUMENT, ErrorCode::kInvalidArgument},
-        Case{grpc::StatusCode::NOT_FOUND, ErrorCode::kFailed},
-        Case{grpc::StatusCode::FAILED_PRECONDITION, ErrorCode::kFailed},
-        Case{grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kFailed},
-        Case{grpc::StatusCode::UNAVAILABLE, ErrorCode::kFailed}}) {
+        Case{grpc::StatusCode::NOT_FOUND, ErrorCode::kNotFound},
+        Case{grpc::StatusCode::FAILED_PRECONDITION, ErrorCode::kFailedPrecondition},
+        Case{grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kResourceExhausted},
+        Case{grpc::StatusCode::UNAVAILABLE, ErrorCode::kUnavailable}}) {
     AnswerAtOnce([code = code](const v1::ClientRequest&) {
       return ErrorReply(code, "trainyard: job 7: in its words");
     });

@@ -25,6 +25,7 @@
 #include "rpc/route.h"
 #include "rpc/wire.h"
 #include "service/access_control.h"
+#include "service/calls.h"
 #include "trainyard/live.grpc.pb.h"
 
 namespace trainyard::rpc {
@@ -250,7 +251,7 @@ class ClusterService final : public v1::Cluster::CallbackService {
   using Reactor = grpc::ServerUnaryReactor;
   using Context = grpc::CallbackServerContext;
 
-#define TRAINYARD_CALL(Name, field)                                                         \
+#define TRAINYARD_CALL(Name, field, family)                                                 \
   Reactor* Name(Context* context, const v1::Name##Request* request, v1::Name##Reply* reply) \
       override {                                                                            \
     return Begin(context, *request, &v1::ClientRequest::mutable_##field, *reply,            \

@@ -27,16 +27,6 @@ inline constexpr int kLeastPingGapMs = kPingEveryMs / 2;  // of the peer; more o
 // A stream that lets more than this pile up is cut.
 inline constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 20;
 
-// The calls of clients, by their names in the service Cluster and in the messages ClientRequest and
-// ClientReply.
-// clang-format off
-#define TRAINYARD_CLUSTER_CALLS(CALL)                                             \
-  CALL(Submit, submit) CALL(Cancel, cancel) CALL(Resize, resize) CALL(Jobs, jobs) \
-  CALL(Nodes, nodes) CALL(Drain, drain) CALL(Logs, logs) CALL(Hold, hold)         \
-  CALL(Requeue, requeue) CALL(Update, update) CALL(Profiles, profiles)            \
-  CALL(Signal, signal) CALL(Attach, attach) CALL(Configuration, configuration)
-// clang-format on
-
 // gRPC's log goes to stderr, and repeats what errors say. Silent unless GRPC_VERBOSITY is set.
 inline void QuietGrpc() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {

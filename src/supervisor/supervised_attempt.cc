@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "service/call_error.h"
 #include "supervisor/exec_pointers.h"
 #include "supervisor/launch/last_line.h"
 #include "supervisor/launch/launch_command.h"
@@ -262,12 +263,11 @@ void SupervisedAttempt::LoseSupervisor() {
   supervisor_.reset();
   LeaveTurns();
   for (const auto& [call, epoch] : std::exchange(calls_, {})) {
-    constexpr int kUnavailable = 14;
     v1::AttachAnswer answer;
     answer.set_call(call);
     answer.set_epoch(epoch);
-    answer.mutable_error()->set_code(kUnavailable);
-    answer.mutable_error()->set_message("the attempt's supervisor is gone");
+    *answer.mutable_error() =
+        service::MessageOf({ErrorCode::kUnavailable, "the attempt's supervisor is gone"});
     Answer(std::move(answer));
   }
 }

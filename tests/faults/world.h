@@ -28,6 +28,7 @@
 #include "live/nodes/agent.h"
 #include "profile/measured_book.h"
 #include "scenario/assembly.h"
+#include "service/call_error.h"
 
 namespace trainyard::faults {
 
@@ -36,7 +37,7 @@ using std::chrono::seconds;
 
 inline constexpr Duration kFaultsUntil = seconds(2400);
 inline constexpr Duration kLatest = seconds(60'000);
-inline constexpr int kResourceExhausted = 8;
+inline const int kResourceExhausted = service::NumberOf(ErrorCode::kResourceExhausted);
 inline constexpr Duration kLease = seconds(60);
 // A job that has GPUs on nodes where all is well starts within that; the longest pause after
 // failures is five minutes, and a data set takes a minute and a half.

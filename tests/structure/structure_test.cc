@@ -181,13 +181,13 @@ const std::map<std::string, Folders>& MayInclude() {
   static const Folders kScenario{"base",   "solver",  "io",        "model",  "profile",
                                  "loader", "catalog", "scheduler", "engine", "trace",
                                  "world",  "results", "scenario"};
-  static const Folders kLive{"base",   "io",    "identity",   "model", "profile",
-                             "engine", "store", "supervisor", "live"};
+  static const Folders kLive{"base",   "io",    "identity",   "model",   "profile",
+                             "engine", "store", "supervisor", "service", "live"};
   static const Folders kAll = [] {
     Folders all = kScenario;
     all.insert(kLive.begin(), kLive.end());
-    all.insert({"originals/results", "requests", "service", "rpc", "daemon", "experiments",
-                "profiler", "launcher"});
+    all.insert(
+        {"originals/results", "requests", "rpc", "daemon", "experiments", "profiler", "launcher"});
     return all;
   }();
   static const std::map<std::string, Folders> kMay{
@@ -215,7 +215,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"store", {"base", "io"}},
       {"experiments",
        {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
-      {"supervisor", {"base", "io", "cgroup", "identity", "launcher"}},
+      {"supervisor", {"base", "io", "cgroup", "identity", "launcher", "service"}},
       {"live", kLive},
       {"requests", {"base", "io", "model", "trace", "live"}},
       {"service", {"base", "identity"}},

@@ -9,13 +9,14 @@
 
 #include "cli/commands.h"
 #include "rpc/server.h"
+#include "service/call_error.h"
 #include "support/open_door.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::cli {
 namespace {
 
-constexpr int kNotFound = 5;  // grpc::StatusCode
+const int kNotFound = service::NumberOf(ErrorCode::kNotFound);
 
 class FakeController final : public rpc::Inbox {
  public:

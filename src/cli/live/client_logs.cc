@@ -194,7 +194,7 @@ class LogCopy {
   Status AfterError(const Error& error, bool job_ended) {
     const auto now = std::chrono::steady_clock::now();
     failing_since_ = failing_since_.value_or(now);
-    if (error.code != ErrorCode::kFailed || job_ended || now - *failing_since_ > kGiveUp) {
+    if (error.code == ErrorCode::kInvalidArgument || job_ended || now - *failing_since_ > kGiveUp) {
       return error;
     }
     std::this_thread::sleep_for(kPause);

@@ -35,7 +35,7 @@
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
 #include "cli/numbers.h"
-#include "live/calls/signals.h"
+#include "service/signals.h"
 
 namespace trainyard::cli {
 namespace {
@@ -238,7 +238,7 @@ class SignalsToJob {
     if (!CallTo(options_, request).ok()) {
       return false;
     }
-    Tell(fmt::format("job {} has got {}{}", job_, live::SignalText(signal),
+    Tell(fmt::format("job {} has got {}{}", job_, service::SignalText(signal),
                      signal == SIGINT ? "; once more within a second cancels it" : ""));
     return true;
   }

@@ -8,6 +8,7 @@
 #include "live/attempts/slurm_variables.h"
 #include "live/jobs/job_request.h"
 #include "live/measured/stage_metrics.h"
+#include "service/call_error.h"
 
 namespace trainyard::live {
 namespace {
@@ -52,8 +53,7 @@ void AgentMessages::AnswerTo(const v1::Heartbeat& heartbeat, std::uint64_t conne
 
 void AgentMessages::Refuse(std::uint64_t connection, const std::string& why) {
   v1::ControllerMessage refusal;
-  refusal.mutable_refusal()->set_code(kFailedPrecondition);
-  refusal.mutable_refusal()->set_message(why);
+  *refusal.mutable_refusal() = service::MessageOf({ErrorCode::kFailedPrecondition, why});
   Say(connection, std::move(refusal));
   output_.Close(connection);
 }

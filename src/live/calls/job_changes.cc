@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls by which users change what becomes of jobs that they have submitted. All jobs of a call
-// change at one time: one fact, or one for each job where these differ, in one entry of the
-// journal.
+#include "live/calls/job_changes.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/check.h"
+#include "base/try.h"
 #include "live/calls/ignored_options.h"
-#include "live/calls/live_calls.h"
-#include "live/calls/signals.h"
-#include "model/conditions.h"
+#include "live/jobs/job_request.h"
 #include "model/job_fields.h"
+#include "service/call_error.h"
+#include "service/calls.h"
+#include "service/signals.h"
 
 namespace trainyard::live {
 namespace {
@@ -81,88 +83,51 @@ std::string TooLateToWait(v1::JobState state) {
                    "{}' stops and holds it";
 }
 
-// What is wrong with the call, whatever its jobs; empty: nothing.
-std::string MistakeOf(const v1::ClientRequest& from) {
-  for (const std::string& field : from.update().fields()) {
+// Errors: the call is wrong, whatever its jobs.
+Status CheckRequest(const v1::ClientRequest& request) {
+  for (const std::string& field : request.update().fields()) {
     if (std::find(kChangeable.begin(), kChangeable.end(), field) == kChangeable.end()) {
-      return "'" + field +
-             "' of a job cannot be updated; expected time, begin, dependency, priority, name, "
-             "queue or gpus";
+      return InvalidArgument("'" + field +
+                             "' of a job cannot be updated; expected time, begin, dependency, "
+                             "priority, name, queue or gpus");
     }
   }
-  return from.has_signal() ? MistakeOfSignal(from.signal().signal()) : std::string();
+  return request.has_signal() ? service::CheckSignal(request.signal().signal()) : Status();
 }
 
-Target TargetOf(const v1::ClientRequest& from) {
-  const auto of = [](const auto& request) {
-    return Target{.number = request.job(),
-                  .selection = request.has_selection() ? &request.selection() : nullptr};
-  };
-  switch (from.kind_case()) {
-    case v1::ClientRequest::kCancel:
-      return of(from.cancel());
-    case v1::ClientRequest::kHold:
-      return of(from.hold());
-    case v1::ClientRequest::kRequeue:
-      return of(from.requeue());
-    case v1::ClientRequest::kUpdate:
-      return of(from.update());
-    default:
-      return of(from.signal());
-  }
-}
-
-void PutChanged(v1::ClientRequest::KindCase kind, bool of_selection, v1::Changed changed,
-                v1::ClientReply& reply) {
-  const auto put = [&](auto& part) {
-    if (of_selection) {
-      *part.mutable_changed() = std::move(changed);
-    } else {
-      *part.mutable_status() = std::move(*changed.mutable_jobs(0));
+Target TargetOf(const v1::ClientRequest& request) {
+  Target target;
+  service::VisitRequest(request, [&](const auto& part) {
+    if constexpr (requires { part.selection(); }) {
+      target.number = part.job();
+      target.selection = part.has_selection() ? &part.selection() : nullptr;
     }
-  };
-  switch (kind) {
-    case v1::ClientRequest::kCancel:
-      return put(*reply.mutable_cancel());
-    case v1::ClientRequest::kHold:
-      return put(*reply.mutable_hold());
-    case v1::ClientRequest::kRequeue:
-      return put(*reply.mutable_requeue());
-    case v1::ClientRequest::kUpdate:
-      return put(*reply.mutable_update());
-    default:
-      return put(*reply.mutable_signal());
-  }
+  });
+  return target;
 }
 
-// Why it is not held or released. `anew`: that has been asked for at this time already.
-Refusal WhyNotHeld(const LiveState& state_of, const Statuses& statuses,
-                   const v1::ClientRequest& from, JobId id, bool anew) {
-  const v1::JobState state = statuses.StateOf(id);
-  if (from.hold().hold()) {
-    const bool waits = state == v1::WAITING || state == v1::SUBMITTED || state == v1::STOPPING;
-    return waits ? Refusal{}
-                 : Refusal{.code = kFailedPrecondition,
-                           .text = "job {} is " + StateText(state) +
-                                   " and goes on, not held; 'trainyard requeue --hold {}' stops "
-                                   "and holds it"};
-  }
-  if (!statuses.IsHeld(id) && !anew) {
-    return {.code = kFailedPrecondition, .text = "job {} is not held", .quiet = true};
-  }
-  const std::string holder = state_of.changes.HolderOf(id);
-  return MayUndo(from, holder)
-             ? Refusal{}
-             : Refusal{.code = kPermissionDenied,
-                       .text = CallerText(from) + " may not release job {}: it is held by " +
-                               holder + "; expected an operator or an admin"};
+v1::ClientReply ReplyWith(v1::ClientRequest::KindCase kind, bool of_selection,
+                          v1::Changed changed) {
+  v1::ClientReply reply;
+  service::MakeReply(kind, reply, [&](auto& part) {
+    if constexpr (requires { part.mutable_changed(); }) {
+      if (of_selection) {
+        *part.mutable_changed() = std::move(changed);
+      } else {
+        *part.mutable_status() = std::move(*changed.mutable_jobs(0));
+      }
+    }
+  });
+  return reply;
 }
 
 // "cancelled": what the call would have the jobs be.
-const char* AskedOf(const v1::ClientRequest& from) {
-  switch (from.kind_case()) {
+const char* AskedOf(const v1::ClientRequest& request) {
+  switch (request.kind_case()) {
     case v1::ClientRequest::kCancel:
       return "cancelled";
+    case v1::ClientRequest::kHold:
+      return request.hold().hold() ? "held" : "released";
     case v1::ClientRequest::kRequeue:
       return "requeued";
     case v1::ClientRequest::kUpdate:
@@ -170,47 +135,28 @@ const char* AskedOf(const v1::ClientRequest& from) {
     case v1::ClientRequest::kSignal:
       return "sent a signal";
     default:
-      return from.hold().hold() ? "held" : "released";
+      break;
   }
+  CHECK(service::FamilyOf(request.kind_case()) == service::CallFamily::kJobChange);
+  return "changed";
 }
 
-Refusal WhyNotRequeued(v1::JobState state) {
+std::optional<Refusal> CheckRequeue(v1::JobState state) {
   if (state == v1::RUNNING || state == v1::STARTING) {
-    return {};
+    return std::nullopt;
   }
-  return {.code = kFailedPrecondition,
-          .text = "job {} is " + StateText(state) +
-                  " and holds no GPUs to give back; 'trainyard hold {}' keeps a waiting job from "
-                  "starting"};
+  return Refusal{FailedPrecondition("job {} is " + StateText(state) +
+                                    " and holds no GPUs to give back; 'trainyard hold {}' keeps a "
+                                    "waiting job from starting")};
 }
 
-Refusal WhyNotSignalled(v1::JobState state, bool has_workers) {
+std::optional<Refusal> CheckSignalled(v1::JobState state, bool has_workers) {
   if (state == v1::RUNNING && has_workers) {
-    return {};
+    return std::nullopt;
   }
-  return {.code = kFailedPrecondition,
-          .text = "job {} is " + StateText(state) + " and has no workers to signal",
-          .quiet = true};
-}
-
-// Why the call does nothing to the job, but for what is wrong with an update.
-Refusal WhyNotChanged(const LiveState& state_of, const Statuses& statuses,
-                      const v1::ClientRequest& from, JobId id, bool anew) {
-  const v1::JobState state = statuses.StateOf(id);
-  if (state_of.jobs[id].ending) {
-    return {.code = kFailedPrecondition,
-            .text = std::string("job {} has ended and cannot be ") + AskedOf(from)};
-  }
-  switch (from.kind_case()) {
-    case v1::ClientRequest::kHold:
-      return WhyNotHeld(state_of, statuses, from, id, anew);
-    case v1::ClientRequest::kRequeue:
-      return WhyNotRequeued(state);
-    case v1::ClientRequest::kSignal:
-      return WhyNotSignalled(state, state_of.attempts[id].wanted() != nullptr);
-    default:
-      return {};
-  }
+  return Refusal{.error = FailedPrecondition("job {} is " + StateText(state) +
+                                             " and has no workers to signal"),
+                 .quiet = true};
 }
 
 std::vector<JobId> OthersOf(const std::vector<JobId>& jobs) {
@@ -219,49 +165,185 @@ std::vector<JobId> OthersOf(const std::vector<JobId>& jobs) {
 
 }  // namespace
 
-std::string LiveCalls::WhyNotAwaited(const v1::JobRequest& waiting, std::size_t before) const {
-  const std::string& text = waiting.dependency();
-  if (text.empty()) {
-    return {};
-  }
-  v1::ClientRequest owner;  // may not learn of a job by waiting for it
-  if (waiting.launch().has_owner()) {
-    *owner.mutable_caller() = waiting.launch().owner();
-  }
-  const Result<model::Dependency> dependency = model::ParseDependency(text);
-  if (!dependency.ok()) {
-    return dependency.error().message;
-  }
-  for (const model::Condition& condition : dependency.value().conditions) {
-    for (const std::string& name : condition.jobs) {
-      const std::optional<model::JobNumber> number = model::ParseJobNumber(name);
-      if (!number) {
-        return fmt::format(
-            "'{}' in dependency '{}' is no job; expected its number, or ARRAY_INDEX for a task of "
-            "an array",
-            name, text);
-      }
-      const std::optional<JobId> earlier = state_.numbers.Find(number->job, before);
-      if (!earlier || !views_.Now().MaySee(owner, *earlier)) {
-        return fmt::format("there is no earlier job {}, for which dependency '{}' waits", name,
-                           text);
-      }
-      const LiveJob& job = state_.jobs[*earlier];
-      const bool is_array = job.array == earlier;
-      const Result<model::ArrayTasks> tasks =
-          model::ParseArray(model::PartOf<JobTraits>(*job.spec).array);
-      if (number->task && !(is_array && tasks.ok() &&
-                            std::binary_search(tasks.value().indices.begin(),
-                                               tasks.value().indices.end(), *number->task))) {
-        return fmt::format("there is no task {}, for which dependency '{}' waits", name, text);
-      }
+// --------------------------------------------------------------------------------------- changes
+
+// Why it is not held or released.
+std::optional<Refusal> JobChanges::CheckHold(const Call& call, bool hold, JobId id) const {
+  const v1::JobState state = context_.statuses().StateOf(id);
+  if (hold) {
+    if (state == v1::WAITING || state == v1::SUBMITTED || state == v1::STOPPING) {
+      return std::nullopt;
     }
+    return Refusal{FailedPrecondition("job {} is " + StateText(state) +
+                                      " and goes on, not held; 'trainyard requeue --hold {}' stops "
+                                      "and holds it")};
   }
-  return {};
+  if (!context_.statuses().IsHeld(id) && !held_anew_.contains(id)) {
+    return Refusal{.error = FailedPrecondition("job {} is not held"), .quiet = true};
+  }
+  const std::string holder = state_.changes.HolderOf(id);
+  if (call.principal.MayUndo(holder)) {
+    return std::nullopt;
+  }
+  return Refusal{PermissionDenied(call.principal.text() +
+                                  " may not release job {}: it is held by " + holder +
+                                  "; expected an operator or an admin")};
 }
 
+// Why the call does nothing to the job, but for what is wrong with an update.
+std::optional<Refusal> JobChanges::CheckChange(const Call& call, const v1::ClientRequest& request,
+                                               JobId id) const {
+  if (state_.jobs[id].ending) {
+    return Refusal{
+        FailedPrecondition(std::string("job {} has ended and cannot be ") + AskedOf(request))};
+  }
+  const v1::JobState state = context_.statuses().StateOf(id);
+  switch (request.kind_case()) {
+    case v1::ClientRequest::kHold:
+      return CheckHold(call, request.hold().hold(), id);
+    case v1::ClientRequest::kRequeue:
+      return CheckRequeue(state);
+    case v1::ClientRequest::kSignal:
+      return CheckSignalled(state, state_.attempts[id].wanted() != nullptr);
+    default:
+      return std::nullopt;
+  }
+}
+
+JobChanges::Chosen JobChanges::Choose(const Call& call, const v1::ClientRequest& request,
+                                      Selected& selected) const {
+  Chosen chosen;
+  for (const JobId id : selected.jobs()) {
+    if (request.has_cancel() && context_.statuses().StateOf(id) == v1::CANCELLED) {
+      chosen.as_wanted.push_back(id);  // the call is repeated
+      continue;
+    }
+    std::optional<Refusal> why = CheckChange(call, request, id);
+    if (!why && request.has_update()) {
+      const std::optional<JobId>& array = state_.jobs[id].array;
+      const bool with_array = array && *array != id &&
+                              std::binary_search(chosen.jobs.begin(), chosen.jobs.end(), *array);
+      Result<Update> update = UpdateOf(request.update(), id, with_array);
+      if (update.ok()) {
+        chosen.updates.push_back(std::move(update).value());
+      } else {
+        why = Refusal{update.error()};
+      }
+    }
+    if (why) {
+      selected.Leave(id, *std::move(why));
+    } else {
+      chosen.jobs.push_back(id);
+    }
+  }
+  return chosen;
+}
+
+Result<Reply> JobChanges::Change(const Call& call, const v1::ClientRequest& request) {
+  RETURN_IF_ERROR(CheckRequest(request));
+  const Target target = TargetOf(request);
+  Selected selected(context_, call, target);
+  auto [jobs, as_wanted, updates] = Choose(call, request, selected);
+  std::vector<v1::LeftOut> left = selected.LeftOut(jobs.empty() && as_wanted.empty());
+  if (jobs.empty() && as_wanted.empty() && left.size() < 2) {
+    return left.empty() ? NotFound("no job that has not ended fits")
+                        : Error{service::CodeOf(left.front().code()), left.front().why()};
+  }
+  AfterFacts after;
+  if (request.has_update()) {
+    AddUpdates(call, request.update(), updates);
+  } else if (!jobs.empty()) {
+    after = AddChange(call, request, jobs);
+  }
+  jobs.insert(jobs.end(), as_wanted.begin(), as_wanted.end());
+  return Reply([this, after = std::move(after), jobs = std::move(jobs), left = std::move(left),
+                kind = request.kind_case(), of_selection = target.selection != nullptr,
+                ignored = IgnoredOf(request.update(),
+                                    *state_.configuration)]() -> std::optional<v1::ClientReply> {
+    if (after) {
+      after();
+    }
+    v1::Changed changed;
+    for (const JobId job : jobs) {
+      *changed.add_jobs() = context_.statuses().ChangedStatusOf(job);
+    }
+    changed.mutable_left_out()->Assign(left.begin(), left.end());
+    v1::ClientReply reply = ReplyWith(kind, of_selection, std::move(changed));
+    if (reply.has_update()) {
+      reply.mutable_update()->mutable_ignored()->Assign(ignored.begin(), ignored.end());
+    }
+    return reply;
+  });
+}
+
+// One fact, alike for all the jobs.
+void JobChanges::AddFactOf(const Call& call, std::string_view what, const std::vector<JobId>& jobs,
+                           model::Event fact) {
+  context_.NoteChange(call, what, {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
+  fact.job = jobs.front();
+  fact.others = OthersOf(jobs);
+  context_.Add(std::move(fact));
+}
+
+JobChanges::AfterFacts JobChanges::AddChange(const Call& call, const v1::ClientRequest& request,
+                                             const std::vector<JobId>& jobs) {
+  switch (request.kind_case()) {
+    case v1::ClientRequest::kCancel:
+      AddFactOf(call, "cancelled", jobs, {.kind = model::EventKind::kCancel});
+      return {};
+    case v1::ClientRequest::kHold:
+      Hold(call, jobs, request.hold().hold());
+      return {};
+    case v1::ClientRequest::kRequeue:
+      held_anew_.insert(jobs.begin(), jobs.end());
+      AddFactOf(call, request.requeue().hold() ? "requeued and held" : "requeued", jobs,
+                {.kind = model::EventKind::kRequeued, .held = request.requeue().hold()});
+      return {};
+    default:
+      CHECK(request.has_signal());
+      return Signal(call, request.signal().signal(), jobs);
+  }
+}
+
+// The note is the only fact: the decision heeds no signals.
+JobChanges::AfterFacts JobChanges::Signal(const Call& call, int signal,
+                                          const std::vector<JobId>& jobs) {
+  context_.NoteChange(call, "sent " + service::SignalText(signal),
+                      {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
+  std::vector<std::pair<std::vector<NodeId>, v1::ControllerMessage>> messages;
+  for (const JobId job : jobs) {
+    const LiveAttempt& attempt = *state_.attempts[job].wanted();
+    auto& [nodes, message] = messages.emplace_back(attempt.nodes(), v1::ControllerMessage());
+    message.mutable_signal()->mutable_id()->set_job(state_.numbers.Of(job));
+    message.mutable_signal()->mutable_id()->set_attempt(attempt.number);
+    message.mutable_signal()->set_signal(signal);
+  }
+  return [this, messages = std::move(messages)] {
+    for (const auto& [nodes, message] : messages) {
+      for (const NodeId node : nodes) {
+        messages_.Send(node, message);
+      }
+    }
+  };
+}
+
+void JobChanges::Hold(const Call& call, const std::vector<JobId>& jobs, bool hold) {
+  std::vector<JobId> all = jobs;
+  std::erase_if(all, [&](JobId job) {
+    return hold && Index(job) < context_.known_jobs() && context_.statuses().IsHeld(job) &&
+           !call.principal.MayUndo(state_.changes.HolderOf(job));
+  });
+  if (all.empty()) {
+    return;
+  }
+  held_anew_.insert(all.begin(), all.end());
+  AddFactOf(call, hold ? "held" : "released", all, {.kind = model::EventKind::kHeld, .held = hold});
+}
+
+// ---------------------------------------------------------------------------------------- updates
+
 // False: the job is a task of an array, though not the first, and would wait for something else.
-bool LiveCalls::WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const {
+bool JobChanges::WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) const {
   const LiveJob& job = state_.jobs[task];
   if (!job.array || *job.array == task) {
     return true;
@@ -276,7 +358,7 @@ bool LiveCalls::WaitsAsItsArray(JobId task, const v1::UpdateRequest& request) co
 }
 
 // The tasks of the array that have not had their turn wait for what its first one waits for.
-void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const JobSpec& as) {
+void JobChanges::UpdateTasks(JobId first, const v1::UpdateRequest& request, const JobSpec& as) {
   if (!Names(request, "begin") && !Names(request, "dependency")) {
     return;
   }
@@ -284,7 +366,7 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
   for (JobId task = JobAt(Index(first) + 1);
        state_.jobs.has(task) && state_.jobs[task].array == first; task = JobAt(Index(task) + 1)) {
     const LiveJob& job = state_.jobs[task];
-    if (job.ending || !views_.Now().IsDeferred(task)) {
+    if (job.ending || !context_.statuses().IsDeferred(task)) {
       continue;
     }
     v1::JobRequest wanted = *job.request;
@@ -296,216 +378,83 @@ void LiveCalls::UpdateTasks(JobId first, const v1::UpdateRequest& request, const
     if (terms.begin) {
       wanted.set_begin_s(std::max(kLeastSeconds, Seconds(*terms.begin - job.submitted)));
     }
-    add_({.kind = model::EventKind::kUpdated,
-          .at = state_.now,
-          .job = task,
-          .spec = Respecified(*job.spec, wanted, std::move(traits))});
+    context_.Add({.kind = model::EventKind::kUpdated,
+                  .job = task,
+                  .spec = Respecified(*job.spec, wanted, std::move(traits))});
   }
 }
 
-// --------------------------------------------------------------------------------------- changes
-
-LiveCalls::Chosen LiveCalls::Choose(const v1::ClientRequest& from, Selected& selected) const {
-  Chosen chosen;
-  for (const JobId id : selected.jobs()) {
-    if (from.has_cancel() && views_.Now().StateOf(id) == v1::CANCELLED) {
-      chosen.as_wanted.push_back(id);  // the call is repeated
-      continue;
-    }
-    Refusal why = WhyNotChanged(state_, views_.Now(), from, id, held_anew_.contains(id));
-    if (why.text.empty() && from.has_update()) {
-      const std::optional<JobId>& array = state_.jobs[id].array;
-      const bool with_array = array && *array != id &&
-                              std::binary_search(chosen.jobs.begin(), chosen.jobs.end(), *array);
-      std::variant<Update, Refusal> update = UpdateOf(from.update(), id, with_array);
-      if (auto* const refusal = std::get_if<Refusal>(&update)) {
-        why = std::move(*refusal);
-      } else {
-        chosen.updates.push_back(std::move(std::get<Update>(update)));
-      }
-    }
-    if (why.text.empty()) {
-      chosen.jobs.push_back(id);
-    } else {
-      selected.Leave(id, std::move(why));
-    }
-  }
-  return chosen;
-}
-
-void LiveCalls::TakeChange(std::uint64_t call, const v1::ClientRequest& from) {
-  if (std::string mistake = MistakeOf(from); !mistake.empty()) {
-    return Refuse(call, kInvalidArgument, std::move(mistake));
-  }
-  const Target target = TargetOf(from);
-  Selected selected(state_, views_.Now(), from, target, known_jobs_);
-  auto [jobs, as_wanted, updates] = Choose(from, selected);
-  std::vector<v1::LeftOut> left = selected.LeftOut(jobs.empty() && as_wanted.empty());
-  if (jobs.empty() && as_wanted.empty() && left.size() < 2) {
-    return left.empty() ? Refuse(call, kNotFound, "no job that has not ended fits")
-                        : Refuse(call, left.front().code(), left.front().why());
-  }
-  if (from.has_update()) {
-    AddUpdates(from, updates);
-  } else if (!jobs.empty()) {
-    AddChange(from, jobs);
-  }
-  jobs.insert(jobs.end(), as_wanted.begin(), as_wanted.end());
-  answers_.push_back([this, call, jobs = std::move(jobs), left = std::move(left),
-                      kind = from.kind_case(), of_selection = target.selection != nullptr,
-                      ignored = IgnoredOf(from.update(), *state_.configuration)] {
-    v1::Changed changed;
-    for (const JobId job : jobs) {
-      *changed.add_jobs() = views_.Now().ChangedStatusOf(job);
-    }
-    changed.mutable_left_out()->Assign(left.begin(), left.end());
-    v1::ClientReply reply;
-    PutChanged(kind, of_selection, std::move(changed), reply);
-    if (kind == v1::ClientRequest::kUpdate) {
-      reply.mutable_update()->mutable_ignored()->Assign(ignored.begin(), ignored.end());
-    }
-    output_.Reply(call, std::move(reply));
-  });
-}
-
-void LiveCalls::AddChange(const v1::ClientRequest& from, const std::vector<JobId>& jobs) {
-  const auto add = [&](std::string_view what, model::EventKind kind, bool held) {
-    NoteChange(from, what, {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
-    add_({.kind = kind,
-          .at = state_.now,
-          .job = jobs.front(),
-          .others = OthersOf(jobs),
-          .held = held});
-  };
-  switch (from.kind_case()) {
-    case v1::ClientRequest::kCancel:
-      return add("cancelled", model::EventKind::kCancel, false);
-    case v1::ClientRequest::kHold:
-      return AddHold(from, jobs, from.hold().hold());
-    case v1::ClientRequest::kRequeue:
-      held_anew_.insert(jobs.begin(), jobs.end());
-      return add(from.requeue().hold() ? "requeued and held" : "requeued",
-                 model::EventKind::kRequeued, from.requeue().hold());
-    default:
-      NoteChange(from, "sent " + SignalText(from.signal().signal()),
-                 {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
-      for (const JobId job : jobs) {  // once that is in the journal
-        const LiveAttempt& attempt = *state_.attempts[job].wanted();
-        v1::ControllerMessage message;
-        message.mutable_signal()->mutable_id()->set_job(state_.numbers.Of(job));
-        message.mutable_signal()->mutable_id()->set_attempt(attempt.number);
-        message.mutable_signal()->set_signal(from.signal().signal());
-        answers_.push_back([this, nodes = attempt.nodes(), message = std::move(message)] {
-          for (const NodeId node : nodes) {
-            messages_.Send(node, message);
-          }
-        });
-      }
-      return;
-  }
-}
-
-// Who may not release a job does not take its hold over either.
-void LiveCalls::AddHold(const v1::ClientRequest& from, const std::vector<JobId>& jobs, bool hold) {
-  std::vector<JobId> all = jobs;
-  std::erase_if(all, [&](JobId job) {
-    return hold && Index(job) < known_jobs_ && views_.Now().IsHeld(job) &&
-           !MayUndo(from, state_.changes.HolderOf(job));
-  });
-  if (all.empty()) {
-    return;
-  }
-  held_anew_.insert(all.begin(), all.end());
-  NoteChange(from, hold ? "held" : "released", {.job = all.front(), .other_jobs = OthersOf(all)});
-  add_({.kind = model::EventKind::kHeld,
-        .at = state_.now,
-        .job = all.front(),
-        .others = OthersOf(all),
-        .held = hold});
-}
-
-// ---------------------------------------------------------------------------------------- updates
-
-// What the job would be. `with_array`: the first task of its array is updated, too.
-std::variant<LiveCalls::Update, Refusal> LiveCalls::UpdateOf(const v1::UpdateRequest& request,
-                                                             JobId id, bool with_array) const {
-  const LiveJob& job = state_.jobs[id];
-  const v1::JobState state = views_.Now().StateOf(id);
+// Errors: the job can wait for nothing else than it does.
+Status JobChanges::CheckWaiting(const v1::UpdateRequest& request, JobId id, bool with_array) const {
   const bool waits_anew = Names(request, "begin") || Names(request, "dependency");
-  if (waits_anew && !views_.Now().IsDeferred(id)) {
-    return Refusal{.code = kFailedPrecondition, .text = TooLateToWait(state)};
+  if (waits_anew && !context_.statuses().IsDeferred(id)) {
+    return FailedPrecondition(TooLateToWait(context_.statuses().StateOf(id)));
   }
   if (!with_array && !WaitsAsItsArray(id, request)) {
-    return Refusal{.code = kFailedPrecondition,
-                   .text = "begin and dependency are those of the whole array; expected job " +
-                           std::to_string(state_.numbers.Of(*job.array))};
+    return FailedPrecondition("begin and dependency are those of the whole array; expected job " +
+                              std::to_string(state_.numbers.Of(*state_.jobs[id].array)));
   }
+  return {};
+}
+
+// What the job would be. `with_array`: the first task of its array is updated, too.
+Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request, JobId id,
+                                                bool with_array) const {
+  const LiveJob& job = state_.jobs[id];
+  const v1::JobState state = context_.statuses().StateOf(id);
+  RETURN_IF_ERROR(CheckWaiting(request, id, with_array));
   v1::JobRequest wanted = WithValues(*job.request, request);
   if (wanted.name().empty()) {
-    return Refusal{.code = kInvalidArgument, .text = "the name is empty; expected another one"};
+    return InvalidArgument("the name is empty; expected another one");
   }
   if (Names(request, "gpus") && state != v1::WAITING && state != v1::SUBMITTED) {
-    return Refusal{.code = kFailedPrecondition,
-                   .text = "job {} is " + StateText(state) + "; 'trainyard resize --gpus " +
-                           std::to_string(wanted.gpus()) +
-                           " {}' changes the GPUs of a running job"};
+    return FailedPrecondition("job {} is " + StateText(state) + "; 'trainyard resize --gpus " +
+                              std::to_string(wanted.gpus()) +
+                              " {}' changes the GPUs of a running job");
   }
-  const Result<model::JobDraft> draft = DraftOf(wanted, state_.now, state_.cluster);
-  if (!draft.ok()) {
-    return Refusal{.code = ErrorOf(draft.error()).code(), .text = draft.error().message};
-  }
+  ASSIGN_OR_RETURN(const model::JobDraft draft, DraftOf(wanted, state_.now, state_.cluster));
   if (Names(request, "gpus")) {
-    const std::variant<JobSpec, v1::CallError> judged = JudgedDraft(draft.value(), wanted);
-    if (const auto* const refusal = std::get_if<v1::CallError>(&judged)) {
-      return Refusal{.code = refusal->code(), .text = refusal->message()};
-    }
+    RETURN_IF_ERROR(validation_.SpecOf(draft, wanted));
   }
-  if (std::string why = WhyNotAwaited(wanted, Index(id)); !why.empty()) {
-    return Refusal{.code = kFailedPrecondition, .text = std::move(why)};
-  }
+  RETURN_IF_ERROR(validation_.CheckDependency(wanted, Index(id)));
   JobTraits traits = model::PartOf<JobTraits>(*job.spec);
-  traits.time_limit = draft.value().traits.time_limit;
+  traits.time_limit = draft.traits.time_limit;
   traits.dependency = wanted.dependency();
   if (Names(request, "begin")) {  // the request counts from the submission
-    traits.begin = draft.value().traits.begin;
+    traits.begin = draft.traits.begin;
     if (traits.begin) {
       wanted.set_begin_s(std::max(kLeastSeconds, Seconds(*traits.begin - job.submitted)));
     }
   }
-  traits.range = draft.value().traits.range;
+  traits.range = draft.traits.range;
   auto spec = Respecified(*job.spec, wanted, std::move(traits));
   spec->name = wanted.name();
   spec->queue = wanted.queue();
-  spec->priority = draft.value().spec.priority;
+  spec->priority = draft.spec.priority;
   return Update{.job = id, .spec = std::move(spec)};
 }
 
 // A fact for each job: each has a specification of its own.
-void LiveCalls::AddUpdates(const v1::ClientRequest& from, const std::vector<Update>& updates) {
+void JobChanges::AddUpdates(const Call& call, const v1::UpdateRequest& request,
+                            const std::vector<Update>& updates) {
   if (updates.empty()) {
     return;
   }
-  const v1::UpdateRequest& request = from.update();
   std::vector<JobId> jobs;
   jobs.reserve(updates.size());
   for (const Update& update : updates) {
     jobs.push_back(update.job);
   }
-  NoteChange(from, "updated", {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
+  context_.NoteChange(call, "updated", {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
   for (const Update& update : updates) {
     const std::optional<JobId>& array = state_.jobs[update.job].array;
     if (!array || *array == update.job) {
       UpdateTasks(update.job, request, *update.spec);
     }
-    add_({.kind = model::EventKind::kUpdated,
-          .at = state_.now,
-          .job = update.job,
-          .spec = update.spec});
+    context_.Add({.kind = model::EventKind::kUpdated, .job = update.job, .spec = update.spec});
     if (Names(request, "gpus")) {  // policies are told of this apart
-      add_({.kind = model::EventKind::kResize,
-            .at = state_.now,
-            .job = update.job,
-            .gpus = update.spec->gpus});
+      context_.Add(
+          {.kind = model::EventKind::kResize, .job = update.job, .gpus = update.spec->gpus});
     }
   }
 }

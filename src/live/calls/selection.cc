@@ -9,69 +9,57 @@
 
 #include "base/text.h"
 #include "model/conditions.h"
+#include "service/call_error.h"
 
 namespace trainyard::live {
 
-Refusal NotYours(const v1::ClientRequest& from, Touch touch) {
-  return {.code = kPermissionDenied,
-          .text = CallerText(from) + " may not " +
-                  (touch == Touch::kRead    ? "read the logs of"
-                   : touch == Touch::kEnter ? "attach to"
-                                            : "change") +
-                  " job {}, which is another user's; expected its owner" +
-                  (touch == Touch::kChange ? ", an operator or an admin" : " or an admin")};
-}
-
-Selected::Selected(const LiveState& state, const Statuses& statuses, const v1::ClientRequest& from,
-                   const Target& target, std::size_t known)
-    : state_(state) {
+Selected::Selected(const CallContext& context, const Call& call, const Target& target)
+    : state_(context.state()), known_(context.known_jobs()), principal_(call.principal) {
   if (target.selection == nullptr) {
-    const std::optional<JobId> job = state_.numbers.Find(target.number, known);
-    if (!job) {
-      v1::LeftOut& unknown = unknown_.emplace_back();
-      unknown.set_code(kNotFound);
-      unknown.set_why("there is no job " + std::to_string(target.number));
-      return;
+    const std::optional<JobId> job = state_.numbers.Find(target.number, known_);
+    if (job) {
+      Add(*job, true);
+    } else {
+      AddUnknown(NotFound("there is no job " + std::to_string(target.number)));
     }
-    Add(from, *job, true);
     return;
   }
   const v1::Selection& selection = *target.selection;
   for (const std::string& text : selection.jobs()) {
-    AddNamed(from, text, known);
+    AddNamed(text);
   }
   const bool has_filter = !selection.names().empty() || !selection.users().empty() ||
                           !selection.queues().empty() || !selection.states().empty();
-  for (std::size_t i = 0; has_filter && i < known; ++i) {
-    if (statuses.IsMeant(JobAt(i), selection) && statuses.MaySee(from, JobAt(i))) {
-      Add(from, JobAt(i), false);
+  for (std::size_t i = 0; has_filter && i < known_; ++i) {
+    if (context.statuses().IsMeant(JobAt(i), selection) &&
+        context.statuses().MaySee(principal_, JobAt(i))) {
+      Add(JobAt(i), false);
     }
   }
   std::sort(jobs_.begin(), jobs_.end());
 }
 
-void Selected::AddNamed(const v1::ClientRequest& from, const std::string& text, std::size_t known) {
+void Selected::AddUnknown(const Error& error) {
+  v1::LeftOut& unknown = unknown_.emplace_back();
+  unknown.set_code(service::NumberOf(error.code));
+  unknown.set_why(error.message);
+}
+
+void Selected::AddNamed(const std::string& text) {
   const std::optional<model::JobNumber> number = model::ParseJobNumber(text);
-  const std::optional<JobId> named =
-      number ? state_.numbers.Find(number->job, known) : std::nullopt;
-  v1::LeftOut unknown;
   if (!number) {
-    unknown.set_code(kInvalidArgument);
-    unknown.set_why("'" + text +
-                    "' is no job; expected its number, or ARRAY_INDEX for a task of an array");
-  } else if (!named) {
-    unknown.set_code(kNotFound);
-    unknown.set_why("there is no job " + text);
+    return AddUnknown(InvalidArgument(
+        "'" + text + "' is no job; expected its number, or ARRAY_INDEX for a task of an array"));
   }
-  if (unknown.code() != 0) {
-    unknown_.push_back(std::move(unknown));
-    return;
+  const std::optional<JobId> named = state_.numbers.Find(number->job, known_);
+  if (!named) {
+    return AddUnknown(NotFound("there is no job " + text));
   }
   const JobId first = *named;
   const bool is_array = state_.jobs[first].array == first;
-  const std::size_t end = is_array ? EndOfArray(first, known) : Index(first) + 1;
+  const std::size_t end = is_array ? EndOfArray(first) : Index(first) + 1;
   if (!number->task) {
-    return is_array ? AddArray(from, first, end) : Add(from, first, true);
+    return is_array ? AddArray(first, end) : Add(first, true);
   }
   std::size_t at = Index(first);  // the indices of the tasks rise
   for (std::size_t most = end; is_array && at < most;) {
@@ -80,41 +68,38 @@ void Selected::AddNamed(const v1::ClientRequest& from, const std::string& text, 
         state_.jobs[JobAt(middle)].array_index < *number->task ? middle + 1 : middle;
   }
   if (!is_array || at == end || state_.jobs[JobAt(at)].array_index != *number->task) {
-    unknown.set_code(kNotFound);
-    unknown.set_why("there is no task " + text);
-    unknown_.push_back(std::move(unknown));
-    return;
+    return AddUnknown(NotFound("there is no task " + text));
   }
-  Add(from, JobAt(at), true);
+  Add(JobAt(at), true);
 }
 
-std::size_t Selected::EndOfArray(JobId first, std::size_t known) const {
-  return std::min(known, Index(first) + model::CountOf(*state_.jobs[first].spec));
+std::size_t Selected::EndOfArray(JobId first) const {
+  return std::min(known_, Index(first) + model::CountOf(*state_.jobs[first].spec));
 }
 
 // The tasks that have not ended, or all where none is left.
-void Selected::AddArray(const v1::ClientRequest& from, JobId first, std::size_t end) {
+void Selected::AddArray(JobId first, std::size_t end) {
   bool has_ended = true;
   for (std::size_t i = Index(first); i < end; ++i) {
     has_ended = has_ended && state_.jobs[JobAt(i)].ending;
   }
   for (std::size_t i = Index(first); i < end; ++i) {
     if (has_ended || !state_.jobs[JobAt(i)].ending) {
-      Add(from, JobAt(i), has_ended);
+      Add(JobAt(i), has_ended);
     }
   }
 }
 
-void Selected::Add(const v1::ClientRequest& from, JobId job, bool named) {
+void Selected::Add(JobId job, bool named) {
   if (named) {
     named_.insert(job);
   }
   if (!seen_.insert(job).second) {
     return;
   }
-  if (!MayTouch(from, *state_.jobs[job].request, Touch::kChange)) {
+  if (!principal_.May(service::Access::kChange, *state_.jobs[job].request)) {
     named_.insert(job);  // it is an error whatever has named it
-    return Leave(job, NotYours(from, Touch::kChange));
+    return Leave(job, {NotYours(principal_, service::Access::kChange)});
   }
   jobs_.push_back(job);
 }
@@ -147,12 +132,12 @@ std::vector<v1::LeftOut> Selected::LeftOut(bool nothing_else) const {
       continue;
     }
     const std::optional<JobId>& array = state_.jobs[left.job].array;
-    const int code = nothing_else || IsNamed(left.job) ? left.why.code : 0;
+    const int code = nothing_else || IsNamed(left.job) ? service::NumberOf(left.why.error.code) : 0;
     groups
-        .try_emplace(
-            {array ? state_.numbers.Of(*array) : 0,
-             array || !IsNamed(left.job) ? 0 : state_.numbers.Of(left.job), code, left.why.text},
-            Group{.jobs = {}, .place = groups.size()})
+        .try_emplace({array ? state_.numbers.Of(*array) : 0,
+                      array || !IsNamed(left.job) ? 0 : state_.numbers.Of(left.job), code,
+                      left.why.error.message},
+                     Group{.jobs = {}, .place = groups.size()})
         .first->second.jobs.push_back(left.job);
   }
   const std::size_t begin = all.size();

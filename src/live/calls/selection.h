@@ -9,17 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "live/calls/access.h"
-#include "live/live_state.h"
-#include "live/view/statuses.h"
+#include "live/calls/call.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::live {
 
 // Why a call does nothing to a job.
 struct Refusal {
-  int code = 0;        // as of gRPC
-  std::string text{};  // a sentence, with "{}" for each name of the job; empty: it does
+  Error error;         // its message has "{}" for each name of the job
   bool quiet = false;  // not worth a word unless the job was named, or nothing was done at all
 };
 
@@ -31,10 +28,9 @@ struct Target {
 
 class Selected {
  public:
-  // The jobs that a call is about, among the first `known`, which its caller may change; the others
-  // that it names are left out.
-  Selected(const LiveState& state, const Statuses& statuses, const v1::ClientRequest& from,
-           const Target& target, std::size_t known);
+  // The jobs that a call is about, among those that it may ask for, which its caller may change;
+  // the others that it names are left out.
+  Selected(const CallContext& context, const Call& call, const Target& target);
 
   // Each once, ascending.
   [[nodiscard]] const std::vector<JobId>& jobs() const { return jobs_; }
@@ -52,21 +48,21 @@ class Selected {
     Refusal why;
   };
 
-  void AddNamed(const v1::ClientRequest& from, const std::string& text, std::size_t known);
-  void AddArray(const v1::ClientRequest& from, JobId first, std::size_t end);
-  void Add(const v1::ClientRequest& from, JobId job, bool named);
+  void AddNamed(const std::string& text);
+  void AddUnknown(const Error& error);
+  void AddArray(JobId first, std::size_t end);
+  void Add(JobId job, bool named);
   [[nodiscard]] std::string NameOf(std::uint64_t array, const std::vector<JobId>& jobs) const;
-  [[nodiscard]] std::size_t EndOfArray(JobId first, std::size_t known) const;
+  [[nodiscard]] std::size_t EndOfArray(JobId first) const;
 
   const LiveState& state_;
+  const std::size_t known_;  // jobs that the call may ask for
+  const service::Principal& principal_;
   std::vector<JobId> jobs_;
   std::set<JobId> seen_;
   std::set<JobId> named_;
   std::vector<v1::LeftOut> unknown_;
   std::vector<Left> left_;
 };
-
-// "job {}, which is another user's": the caller may not touch the job so.
-[[nodiscard]] Refusal NotYours(const v1::ClientRequest& from, Touch touch);
 
 }  // namespace trainyard::live

@@ -6,19 +6,18 @@
 #include <utility>
 
 #include "base/text.h"
-#include "live/calls/access.h"
 #include "live/jobs/job_request.h"
 #include "live/notes.h"
 #include "model/conditions.h"
+#include "service/principal.h"
 
 namespace trainyard::live {
 
 std::string ChangeLog::SubmitText(JobId job, std::size_t count) const {
   const v1::JobRequest& request = *state_.jobs[job].request;
-  v1::ClientRequest from;
-  *from.mutable_caller() = request.launch().owner();
-  return "job " + std::to_string(state_.numbers.Of(job)) + ": submitted by " + ChangerText(from) +
-         ": '" + request.name() + "', " + GpusText(request.gpus()) +
+  const service::Principal owner = service::Principal::OwnerOf(request);
+  return "job " + std::to_string(state_.numbers.Of(job)) + ": submitted by " +
+         owner.text_with_role() + ": '" + request.name() + "', " + GpusText(request.gpus()) +
          (count > 1 ? ", " + std::to_string(count) + " tasks" : "");
 }
 

@@ -22,6 +22,7 @@
 #include "live/notices/notices.h"
 #include "model/conditions.h"
 #include "profile/throughput_table.h"
+#include "service/calls.h"
 #include "supervisor/worker_environment.h"
 
 namespace trainyard::live {
@@ -581,23 +582,13 @@ void SetInRequest(std::string_view path, const RequestValue& value, v1::JobReque
 }
 
 const v1::Changed* ChangedOf(const v1::ClientReply& reply) {
-  const auto of = [](const auto& part) -> const v1::Changed* {
-    return part.has_changed() ? &part.changed() : nullptr;
-  };
-  switch (reply.kind_case()) {
-    case v1::ClientReply::kCancel:
-      return of(reply.cancel());
-    case v1::ClientReply::kHold:
-      return of(reply.hold());
-    case v1::ClientReply::kRequeue:
-      return of(reply.requeue());
-    case v1::ClientReply::kUpdate:
-      return of(reply.update());
-    case v1::ClientReply::kSignal:
-      return of(reply.signal());
-    default:
-      return nullptr;
-  }
+  const v1::Changed* changed = nullptr;
+  service::VisitReply(reply, [&](const auto& part) {
+    if constexpr (requires { part.changed(); }) {
+      changed = part.has_changed() ? &part.changed() : nullptr;
+    }
+  });
+  return changed;
 }
 
 }  // namespace trainyard::live

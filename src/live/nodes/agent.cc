@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "live/live_options.h"
+#include "service/call_error.h"
 
 namespace trainyard::live {
 
@@ -308,8 +309,7 @@ void Agent::ReadLog(const v1::ReadLog& request) {
     *chunk.mutable_reply() = std::move(reply).value();
     chunk.mutable_reply()->set_attempt(request.id().attempt());
   } else {
-    chunk.mutable_error()->set_code(5);  // NOT_FOUND
-    chunk.mutable_error()->set_message(reply.error().message);
+    *chunk.mutable_error() = service::MessageOf({ErrorCode::kNotFound, reply.error().message});
   }
   send_(std::move(message));
 }
@@ -327,9 +327,9 @@ void Agent::Attach(const v1::AttachOrder& order) {
   answer.set_call(order.call());
   answer.set_epoch(order.epoch());
   if (lives) {
-    answer.mutable_error()->set_code(kUnavailable);
-    answer.mutable_error()->set_message("job " + std::to_string(order.id().job()) +
-                                        " has no process yet that one could attach to");
+    *answer.mutable_error() = service::MessageOf(
+        {ErrorCode::kUnavailable, "job " + std::to_string(order.id().job()) +
+                                      " has no process yet that one could attach to"});
   } else {
     answer.mutable_reply()->set_attempt(order.id().attempt());
     answer.mutable_reply()->set_gone(true);

@@ -9,7 +9,6 @@
 #include <span>
 
 #include "base/text.h"
-#include "live/calls/access.h"
 #include "live/jobs/job_request.h"
 #include "model/job_fields.h"
 #include "supervisor/processes.h"
@@ -35,16 +34,9 @@ std::string JobsText(std::size_t count) {
 
 }  // namespace
 
-bool MaySee(const ClusterView& view, const v1::ClientRequest& from, JobId job) {
-  return view.options->shows_all_jobs || MayTouch(from, *view.job(job).live.request, Touch::kSee);
-}
-
-v1::ClientRequest CallOfOwner(const ClusterView& view, JobId job) {
-  v1::ClientRequest call;
-  if (const v1::LaunchSpec& launch = view.job(job).live.request->launch(); launch.has_owner()) {
-    *call.mutable_caller() = launch.owner();
-  }
-  return call;
+bool MaySee(const ClusterView& view, const service::Principal& principal, JobId job) {
+  return view.options->shows_all_jobs ||
+         principal.May(service::Access::kSee, *view.job(job).live.request);
 }
 
 std::string FirstNames(const std::vector<std::string>& names) {
@@ -76,13 +68,8 @@ std::vector<Leaving> LeavingOn(const ClusterView& view, NodeId node, TimePoint n
   return leaving;
 }
 
-Reasons::Reasons(const ClusterView& view, TimePoint now, const v1::ClientRequest& asker,
-                 Depth depth)
-    : view_(view), now_(now), depth_(depth) {
-  if (asker.has_caller()) {
-    *asker_.mutable_caller() = asker.caller();
-  }
-}
+Reasons::Reasons(const ClusterView& view, TimePoint now, service::Principal asker, Depth depth)
+    : view_(view), now_(now), asker_(std::move(asker)), depth_(depth) {}
 
 const model::JobRecord& Reasons::RecordOf(JobId job) const { return view_.job(job).record; }
 

@@ -11,14 +11,13 @@
 
 #include "live/view/cluster_view.h"
 #include "model/blocked.h"
+#include "service/principal.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::live {
 
-// Whether the caller of the request may know of the job.
-[[nodiscard]] bool MaySee(const ClusterView& view, const v1::ClientRequest& from, JobId job);
-// The call of the job's owner; of nobody, who may see everything, where the owner is unknown.
-[[nodiscard]] v1::ClientRequest CallOfOwner(const ClusterView& view, JobId job);
+// Whether the principal may know of the job.
+[[nodiscard]] bool MaySee(const ClusterView& view, const service::Principal& principal, JobId job);
 
 // "n0, n3, n5 and 4 more"
 [[nodiscard]] std::string FirstNames(const std::vector<std::string>& names);
@@ -38,7 +37,7 @@ class Reasons {
   // kBrief: without free GPUs and the order of the jobs, which need a look at all of them.
   enum class Depth : std::uint8_t { kBrief, kFull };
   // The view must outlive it.
-  Reasons(const ClusterView& view, TimePoint now, const v1::ClientRequest& asker, Depth depth);
+  Reasons(const ClusterView& view, TimePoint now, service::Principal asker, Depth depth);
 
   // Empty: there is nothing to say. REQUIRES: the engine knows the job.
   [[nodiscard]] std::string Of(JobId job, v1::JobState state);
@@ -82,7 +81,7 @@ class Reasons {
 
   const ClusterView& view_;
   const TimePoint now_;
-  v1::ClientRequest asker_;
+  service::Principal asker_;
   const Depth depth_;
   std::optional<std::vector<std::uint64_t>> used_;  // by node: GPUs that jobs hold
   std::map<std::vector<std::string>, Room> rooms_;  // by GPU types

@@ -8,13 +8,15 @@
 #include <bit>
 #include <set>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "io/file.h"
-#include "live/calls/access.h"
 #include "live/history/history.h"
 #include "live/jobs/job_request.h"
 #include "live/measured/stage_metrics.h"
 #include "live/view/reasons.h"
+#include "service/call_error.h"
+#include "service/calls.h"
 
 namespace trainyard::live {
 
@@ -53,7 +55,9 @@ v1::JobState Statuses::StateOf(JobId id) const {
 }
 
 std::string Statuses::ReasonOf(JobId job, v1::JobState state) const {
-  return Reasons(view_, now_, CallOfOwner(view_, job), Reasons::Depth::kBrief).Of(job, state);
+  return Reasons(view_, now_, service::Principal::OwnerOf(*view_.job(job).live.request),
+                 Reasons::Depth::kBrief)
+      .Of(job, state);
 }
 
 Duration Statuses::RealTime(Duration of_the_engine) const {
@@ -156,12 +160,14 @@ void Statuses::PutProgress(JobId id, v1::JobStatus& status) const {
 }
 
 v1::JobStatus Statuses::StatusOf(JobId job) const {
-  Reasons reasons(view_, now_, CallOfOwner(view_, job), Reasons::Depth::kFull);
+  Reasons reasons(view_, now_, service::Principal::OwnerOf(*view_.job(job).live.request),
+                  Reasons::Depth::kFull);
   return StatusOf(job, reasons);
 }
 
 v1::JobStatus Statuses::BriefStatusOf(JobId job) const {
-  Reasons reasons(view_, now_, CallOfOwner(view_, job), Reasons::Depth::kBrief);
+  Reasons reasons(view_, now_, service::Principal::OwnerOf(*view_.job(job).live.request),
+                  Reasons::Depth::kBrief);
   return StatusOf(job, reasons);
 }
 
@@ -256,19 +262,19 @@ v1::JobStatus Statuses::ChangedStatusOf(JobId job) const {
   return status;
 }
 
-bool Statuses::MaySee(const v1::ClientRequest& from, JobId job) const {
-  return live::MaySee(view_, from, job);
+bool Statuses::MaySee(const service::Principal& principal, JobId job) const {
+  return live::MaySee(view_, principal, job);
 }
 
-v1::ClientReply Statuses::AnswerWithJobs(const v1::ClientRequest& from) const {
-  const v1::JobsRequest& request = from.jobs();
+v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
+                                         const v1::JobsRequest& request) const {
   v1::ClientReply reply;
   v1::JobsReply& jobs = *reply.mutable_jobs();
   jobs.set_now(options_.UnixSeconds(now_));
-  Reasons reasons(view_, now_, from, Reasons::Depth::kFull);
+  Reasons reasons(view_, now_, principal, Reasons::Depth::kFull);
   for (const std::uint64_t number : request.jobs()) {
     const std::optional<JobId> id = view_.Find(number);
-    if (!id || !MaySee(from, *id)) {
+    if (!id || !MaySee(principal, *id)) {
       jobs.add_unknown(number);
       continue;
     }
@@ -278,7 +284,7 @@ v1::ClientReply Statuses::AnswerWithJobs(const v1::ClientRequest& from) const {
       PutHistory(*id, TimePoint{}, job);
     }
     const v1::JobRequest& asked = *view_.job(*id).live.request;
-    if (MayTouch(from, asked, Touch::kRead)) {  // there may be secrets in it
+    if (principal.May(service::Access::kRead, asked)) {  // there may be secrets in it
       *job.mutable_command() = asked.launch().command();
     }
   }
@@ -291,7 +297,7 @@ v1::ClientReply Statuses::AnswerWithJobs(const v1::ClientRequest& from) const {
   for (std::size_t i = after ? Index(*after) + 1 : 0;
        (i = view_.jobs.NextSince(i, since)) < view_.jobs.size(); ++i) {
     const JobId id = JobAt(i);
-    if (view_.job(id).changed <= since || !IsMeant(id, request) || !MaySee(from, id)) {
+    if (view_.job(id).changed <= since || !IsMeant(id, request) || !MaySee(principal, id)) {
       continue;
     }
     if (request.limit() > 0 && jobs.jobs_size() == static_cast<int>(request.limit())) {
@@ -338,7 +344,7 @@ v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
   return status;
 }
 
-std::vector<v1::NodeStatus> Statuses::OfNodes(const v1::ClientRequest& from) const {
+std::vector<v1::NodeStatus> Statuses::OfNodes(const service::Principal& principal) const {
   const std::size_t nodes = view_.nodes.size();
   std::vector<v1::NodeStatus> statuses(nodes);
   for (std::size_t i = 0; i < nodes; ++i) {
@@ -348,7 +354,7 @@ std::vector<v1::NodeStatus> Statuses::OfNodes(const v1::ClientRequest& from) con
   for (const JobId job : *view_.holders) {
     for (const Slice& slice : view_.job(job).record.grant.slices) {
       used[Index(slice.node)] |= slice.gpus;
-      if (MaySee(from, job)) {
+      if (MaySee(principal, job)) {
         statuses[Index(slice.node)].add_jobs(view_.numbers->Of(job));
       } else {
         statuses[Index(slice.node)].set_other_jobs(statuses[Index(slice.node)].other_jobs() + 1);
@@ -360,7 +366,7 @@ std::vector<v1::NodeStatus> Statuses::OfNodes(const v1::ClientRequest& from) con
       used[i] |= leaving.gpus;
       v1::LeavingAttempt& attempt = *statuses[i].add_leaving();
       const std::optional<JobId> job = view_.Find(leaving.job);
-      if (job && MaySee(from, *job)) {
+      if (job && MaySee(principal, *job)) {
         attempt.set_job(leaving.job);
       }
       AddGpus(leaving.gpus, *attempt.mutable_gpus());
@@ -373,10 +379,10 @@ std::vector<v1::NodeStatus> Statuses::OfNodes(const v1::ClientRequest& from) con
   return statuses;
 }
 
-v1::ClientReply Statuses::AnswerWithNodes(const v1::ClientRequest& from) const {
+v1::ClientReply Statuses::AnswerWithNodes(const service::Principal& principal) const {
   v1::ClientReply reply;
   v1::NodesReply& nodes = *reply.mutable_nodes();
-  for (v1::NodeStatus& status : OfNodes(from)) {
+  for (v1::NodeStatus& status : OfNodes(principal)) {
     if (status.gpus() > 0 || status.leaving_size() > 0) {  // otherwise it has been removed
       *nodes.add_nodes() = std::move(status);
     }
@@ -400,29 +406,26 @@ v1::ClientReply Statuses::AnswerWithConfiguration() const {
   return reply;
 }
 
-bool IsReading(const v1::ClientRequest& request) {
-  return request.has_jobs() || request.has_nodes() || request.has_profiles() ||
-         request.has_configuration();
-}
-
-v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& from) const {
+v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& request) const {
+  CHECK(service::FamilyOf(request.kind_case()) == service::CallFamily::kReading);
+  const service::Principal principal = service::Principal::Of(request);
   v1::ClientReply reply;
-  if (options_.asks_who && !from.has_caller()) {
-    reply.mutable_error()->set_code(kUnauthenticated);
-    reply.mutable_error()->set_message(kNoCaller);
+  if (const Status status = principal.CheckCaller(options_.asks_who); !status.ok()) {
+    *reply.mutable_error() = service::MessageOf(status.error());
     return reply;
   }
-  switch (from.kind_case()) {
-    case v1::ClientRequest::kJobs:
-      return AnswerWithJobs(from);
-    case v1::ClientRequest::kNodes:
-      return AnswerWithNodes(from);
-    case v1::ClientRequest::kProfiles:
-      *reply.mutable_profiles() = *view_.profiles;
-      return reply;
-    default:
-      return AnswerWithConfiguration();
+  if (request.has_jobs()) {
+    return AnswerWithJobs(principal, request.jobs());
   }
+  if (request.has_nodes()) {
+    return AnswerWithNodes(principal);
+  }
+  if (request.has_configuration()) {
+    return AnswerWithConfiguration();
+  }
+  CHECK(request.has_profiles());
+  *reply.mutable_profiles() = *view_.profiles;
+  return reply;
 }
 
 }  // namespace trainyard::live

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "live/view/cluster_view.h"
+#include "service/principal.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::live {
 
-class Reasons;  // reasons/reasons.h
-
-// Whether the call only reads what views have.
-[[nodiscard]] bool IsReading(const v1::ClientRequest& request);
+class Reasons;  // view/reasons.h
 
 class Statuses {
  public:
@@ -40,15 +38,16 @@ class Statuses {
   // Whether it has not ended and the lists of the selection fit.
   [[nodiscard]] bool IsMeant(JobId job, const v1::Selection& selection) const;
   // Whether the caller may know of the job.
-  [[nodiscard]] bool MaySee(const v1::ClientRequest& from, JobId job) const;
+  [[nodiscard]] bool MaySee(const service::Principal& principal, JobId job) const;
   // By NodeId, with the jobs that the caller may see.
-  [[nodiscard]] std::vector<v1::NodeStatus> OfNodes(const v1::ClientRequest& from = {}) const;
-  // To a call that only reads (IsReading): what its caller may see.
-  [[nodiscard]] v1::ClientReply AnswerTo(const v1::ClientRequest& from) const;
+  [[nodiscard]] std::vector<v1::NodeStatus> OfNodes(const service::Principal& principal = {}) const;
+  // What its caller may see. REQUIRES: the call is of the family kReading (service/calls.h).
+  [[nodiscard]] v1::ClientReply AnswerTo(const v1::ClientRequest& request) const;
 
  private:
-  [[nodiscard]] v1::ClientReply AnswerWithJobs(const v1::ClientRequest& from) const;
-  [[nodiscard]] v1::ClientReply AnswerWithNodes(const v1::ClientRequest& from) const;
+  [[nodiscard]] v1::ClientReply AnswerWithJobs(const service::Principal& principal,
+                                               const v1::JobsRequest& request) const;
+  [[nodiscard]] v1::ClientReply AnswerWithNodes(const service::Principal& principal) const;
   [[nodiscard]] v1::ClientReply AnswerWithConfiguration() const;
   [[nodiscard]] std::uint64_t VersionOf(std::string_view version) const;
   [[nodiscard]] v1::JobStatus StatusOf(JobId job, Reasons& reasons) const;

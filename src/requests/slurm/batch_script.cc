@@ -664,7 +664,7 @@ Error BatchScript::AtLine(const Error& error,
        {"queue", "queue"},
        {"environment", "env"},
        {"notify", "notify"}}};
-  const bool of_job = error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kFailed;
+  const bool of_job = error.code != ErrorCode::kBadInput;
   for (const auto& [word, key] : kWords) {
     const auto line = lines_.find(key);
     if (of_job && line != lines_.end() && error.message.find(word) != std::string::npos &&

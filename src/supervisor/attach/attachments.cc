@@ -14,6 +14,7 @@
 #include "base/try.h"
 #include "identity/keys.h"
 #include "launcher/credential.h"
+#include "service/call_error.h"
 #include "supervisor/attach/attach_digest.h"
 #include "supervisor/launch/containers.h"
 #include "supervisor/launch/launch_command.h"
@@ -24,11 +25,6 @@ namespace {
 
 constexpr std::size_t kMostCommands = 32;
 constexpr std::chrono::seconds kLastWords(5);  // from the hang-up to the kill
-
-// gRPC's codes.
-constexpr int kPermissionDenied = 7;
-constexpr int kResourceExhausted = 8;
-constexpr int kFailedPrecondition = 9;
 
 bool IsSessionName(const std::string& name) {
   constexpr std::size_t kDigits = 32;
@@ -92,19 +88,18 @@ void Attachments::SetWorker(SessionStreams streams, pid_t pid) {
 
 // ------------------------------------------------------------------------------------------- calls
 
-void Attachments::Refuse(const v1::AttachOrder& order, int code, const std::string& why) {
+void Attachments::Refuse(const v1::AttachOrder& order, ErrorCode code, const std::string& why) {
   v1::AttachAnswer& answer = answers_.emplace_back();
   answer.set_call(order.call());
   answer.set_epoch(order.epoch());
-  answer.mutable_error()->set_code(code);
-  answer.mutable_error()->set_message(why);
+  *answer.mutable_error() = service::MessageOf({code, why});
 }
 
 // With the exit code of a shell: 127, no such program; 126, it may not be run. What the node lacks
 // (processes, descriptors, the folder) is an error of the call.
 void Attachments::RefuseToStart(const v1::AttachOrder& order, const StartFailure& failure) {
   if (failure.cause != v1::AttemptReport::NO_PROGRAM) {
-    return Refuse(order, kFailedPrecondition, failure.message);
+    return Refuse(order, ErrorCode::kFailedPrecondition, failure.message);
   }
   v1::AttachAnswer& answer = answers_.emplace_back();
   answer.set_call(order.call());
@@ -122,7 +117,7 @@ void Attachments::Take(const v1::AttachOrder& order, Clock::time_point now) {
     if (worker_) {
       return worker_->Take(order, now);
     }
-    return Refuse(order, kFailedPrecondition,
+    return Refuse(order, ErrorCode::kFailedPrecondition,
                   fmt::format("job {} takes no input; expected one that was started by 'trainyard "
                               "run'",
                               start_.id().job()));
@@ -186,18 +181,18 @@ WorkerCommand Attachments::CommandOf(const v1::AttachRequest& request,
 void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
   const v1::AttachRequest& request = order.request();
   if (const Status status = WhyNot(order); !status.ok()) {
-    return Refuse(order, kPermissionDenied,
+    return Refuse(order, ErrorCode::kPermissionDenied,
                   fmt::format("job {}: {}", start_.id().job(), status.error().message));
   }
   if (commands_.size() >= kMostCommands) {
-    return Refuse(order, kResourceExhausted,
+    return Refuse(order, ErrorCode::kResourceExhausted,
                   fmt::format("job {} has {} attached commands on this node already",
                               start_.id().job(), commands_.size()));
   }
   const int local_rank = LocalRankOf(request);
   if (start_.launch().has_container() &&
       access(folder_.PathOf(ContainerPidFile(local_rank).c_str()).c_str(), F_OK) != 0) {
-    return Refuse(order, kFailedPrecondition,
+    return Refuse(order, ErrorCode::kFailedPrecondition,
                   fmt::format("the container of worker {} of job {} has not started yet; "
                               "'trainyard logs {}' has what podman says",
                               request.rank(), start_.id().job(), start_.id().job()));
@@ -206,7 +201,8 @@ void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
       request.terminal() ? SessionStreams::Terminal(request.rows(), request.columns())
                          : SessionStreams::Pipes();
   if (!streams) {
-    return Refuse(order, kResourceExhausted, "the node has no terminals or descriptors left");
+    return Refuse(order, ErrorCode::kResourceExhausted,
+                  "the node has no terminals or descriptors left");
   }
   const std::variant<pid_t, StartFailure> started = StartWorker(CommandOf(request, *streams));
   if (const auto* failure = std::get_if<StartFailure>(&started); failure != nullptr) {

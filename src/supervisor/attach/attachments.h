@@ -63,7 +63,7 @@ class Attachments {
   [[nodiscard]] WorkerCommand CommandOf(const v1::AttachRequest& request,
                                         const SessionStreams& streams) const;
   [[nodiscard]] int LocalRankOf(const v1::AttachRequest& request) const;
-  void Refuse(const v1::AttachOrder& order, int code, const std::string& why);
+  void Refuse(const v1::AttachOrder& order, ErrorCode code, const std::string& why);
   void RefuseToStart(const v1::AttachOrder& order, const StartFailure& failure);
   [[nodiscard]] bool Runs(int local_rank) const;
   void CleanUpContainers();

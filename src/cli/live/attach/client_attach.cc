@@ -26,7 +26,7 @@
 #include "cli/live/client_json.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
-#include "live/calls/signals.h"
+#include "service/signals.h"
 
 namespace trainyard::cli {
 namespace {
@@ -134,7 +134,8 @@ Status SendSignals(const SignalOptions& options) {
     PrintJsonList(std::vector<v1::JobStatus>(changed.jobs().begin(), changed.jobs().end()));
   }
   for (int i = 0; i < changed.jobs_size() && !options.json; ++i) {
-    fmt::print("job {} has got {}\n", JobText(changed.jobs(i)), live::SignalText(options.signal));
+    fmt::print("job {} has got {}\n", JobText(changed.jobs(i)),
+               service::SignalText(options.signal));
   }
   return TellLeftOut(changed.left_out());
 }
@@ -220,13 +221,13 @@ void AddSignal(CLI::App& app, Command& chosen) {
       ->add_option_function<std::string>(
           "-s,--signal",
           [options](const std::string& text) {
-            options->signal = live::SignalNamed(text);
+            options->signal = service::SignalNamed(text);
             if (options->signal == 0) {
               throw CLI::ValidationError("--signal is '" + text + "'; expected " +
-                                         live::kPassedSignals);
+                                         service::kPassedSignals);
             }
           },
-          live::kPassedSignals)
+          service::kPassedSignals)
       ->type_name("NAME")
       ->required();
   command->callback(

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace trainyard::live {
+#include "trainyard/status.h"
+
+namespace trainyard::service {
 
 inline constexpr const char* kPassedSignals = "HUP, INT, QUIT, USR1, USR2, TERM or CONT";
 
@@ -13,7 +15,7 @@ inline constexpr const char* kPassedSignals = "HUP, INT, QUIT, USR1, USR2, TERM 
 [[nodiscard]] int SignalNamed(std::string_view text);
 // "SIGINT"; of one that is none of these "signal 64".
 [[nodiscard]] std::string SignalText(int signal);
-// Why it may not be sent; empty: it may.
-[[nodiscard]] std::string MistakeOfSignal(int signal);
+// Error: it may not be sent.
+[[nodiscard]] Status CheckSignal(int signal);
 
-}  // namespace trainyard::live
+}  // namespace trainyard::service

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/calls/signals.h"
+#include "service/signals.h"
 
 #include <array>
 #include <csignal>
 
-namespace trainyard::live {
+namespace trainyard::service {
 namespace {
 
 struct NamedSignal {
@@ -45,10 +45,11 @@ std::string SignalText(int signal) {
   return known == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + known->name;
 }
 
-std::string MistakeOfSignal(int signal) {
-  return Find(signal) != nullptr
-             ? std::string()
-             : SignalText(signal) + " is not passed on; expected " + kPassedSignals;
+Status CheckSignal(int signal) {
+  if (Find(signal) == nullptr) {
+    return InvalidArgument(SignalText(signal) + " is not passed on; expected " + kPassedSignals);
+  }
+  return {};
 }
 
-}  // namespace trainyard::live
+}  // namespace trainyard::service

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/calls/node_changes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "service/call_error.h"
+
+namespace trainyard::live {
+namespace {
+
+constexpr std::size_t kMostReason = 200;
+
+// By name, each once. The node of the field that calls had first comes first.
+std::vector<std::string> NamesOf(const v1::DrainRequest& request) {
+  std::vector<std::string> names(request.nodes().begin(), request.nodes().end());
+  if (!request.node().empty() || names.empty()) {
+    names.insert(names.begin(), request.node());
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& request) {
+  if (!call.principal.MayDrain()) {
+    return PermissionDenied(call.principal.text() +
+                            " may not drain or undrain nodes; expected an operator or an admin");
+  }
+  if (request.reason().size() > kMostReason) {
+    return InvalidArgument("the reason has " + std::to_string(request.reason().size()) +
+                           " bytes; expected at most " + std::to_string(kMostReason));
+  }
+  std::vector<NodeId> nodes;
+  std::vector<v1::LeftOut> left;
+  for (const std::string& name : NamesOf(request)) {
+    if (const std::optional<NodeId> id = context_.state().leases.Named(name)) {
+      nodes.push_back(*id);
+      continue;
+    }
+    left.emplace_back().set_code(service::NumberOf(ErrorCode::kNotFound));
+    left.back().set_why("there is no node '" + name + "'");
+  }
+  if (nodes.empty()) {
+    return NotFound(left.front().why());
+  }
+  AddDrains(call, request, nodes);
+  return Reply(
+      [this, nodes = std::move(nodes), left = std::move(left)]() -> std::optional<v1::ClientReply> {
+        v1::ClientReply reply;
+        v1::DrainReply& drain = *reply.mutable_drain();
+        const std::vector<v1::NodeStatus> all = context_.statuses().OfNodes();
+        for (const NodeId node : nodes) {
+          *drain.add_nodes() = all[Index(node)];
+        }
+        *drain.mutable_status() = drain.nodes(0);
+        drain.mutable_left_out()->Assign(left.begin(), left.end());
+        return reply;
+      });
+}
+
+// Undraining a node forgets its failures, also where the node was not drained.
+void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
+                            std::vector<NodeId> nodes) {
+  LiveState& state = context_.state();
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  std::erase_if(nodes, [&](NodeId id) {
+    return request.drain() == state.leases[id].drained &&
+           (request.drain() || !state.failures.HasRecord(id));
+  });
+  if (nodes.empty()) {
+    return;
+  }
+  context_.NoteChange(call, request.drain() ? "drained" : "undrained",
+                      {.of_node = true,
+                       .node = nodes.front(),
+                       .text = " at " + base::UtcText(state.options.UnixSeconds(state.now)) +
+                               (request.reason().empty() ? "" : ": " + request.reason()),
+                       .other_nodes = {nodes.begin() + 1, nodes.end()}});
+  for (const NodeId id : nodes) {
+    const LiveNode& node = state.leases[id];
+    context_.Add({.kind = request.drain() ? model::EventKind::kNodeDrained
+                                          : model::EventKind::kNodeUndrained,
+                  .node = id});
+    const bool has_gpus =
+        node.hello.gpus() == state.cluster.nodes[Index(id)].gpus;  // as configured by now
+    if (!request.drain() && node.connection && !node.available && has_gpus) {
+      context_.Add({.kind = model::EventKind::kNodeUp, .node = id});
+    }
+  }
+}
+
+}  // namespace trainyard::live

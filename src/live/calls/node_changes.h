@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls by which operators say what becomes of nodes.
+#pragma once
+
+#include <vector>
+
+#include "live/calls/call.h"
+
+namespace trainyard::live {
+
+class NodeChanges {
+ public:
+  // Must outlive it.
+  explicit NodeChanges(CallContext& context) : context_(context) {}
+
+  // Drains or undrains nodes: all that are known of those that the call names, at one time.
+  [[nodiscard]] Result<Reply> Drain(const Call& call, const v1::DrainRequest& request);
+
+ private:
+  void AddDrains(const Call& call, const v1::DrainRequest& request, std::vector<NodeId> nodes);
+
+  CallContext& context_;
+};
+
+}  // namespace trainyard::live

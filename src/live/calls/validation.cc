@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/calls/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/try.h"
+#include "model/conditions.h"
+#include "profile/execution_model.h"
+
+namespace trainyard::live {
+
+// Error: no cluster with these profiles and this policy takes the job.
+Status Validation::CheckProfiles(const JobSpec& job) const {
+  const bool may_resize = state_.configuration->traits.may.resize;
+  if (may_resize && profile::StatesStages(job)) {
+    return FailedPrecondition(
+        "policy '" + state_.configuration->policy +
+        "' chooses the number of GPUs by the model's profile, and stages say how fast the job is "
+        "on one number only; expected it without stages");
+  }
+  // A job that states neither runs on the GPUs that it asks for.
+  const bool elastic = job.iterations || (job.deadline && !job.best_effort);
+  if (may_resize && job.profile_row < 0 && elastic) {
+    return FailedPrecondition("policy '" + state_.configuration->policy +
+                              "' needs a job's iterations, and its model '" + job.model +
+                              "' with batch size " + std::to_string(job.batch_size) +
+                              " in the controller's profiles" +
+                              (job.iterations ? "" : "; a job without them has no deadline"));
+  }
+  if (job.profile_row < 0) {
+    return {};
+  }
+  const profile::ThroughputRow& row =
+      state_.configuration->profiles->rows()[static_cast<std::size_t>(job.profile_row)];
+  const GpuRange& range = model::PartOf<JobTraits>(job).range;
+  if (may_resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
+    return FailedPrecondition(
+        "model '" + job.model + "' has no throughput on " +
+        (may_resize ? profile::RangeText(range) + " GPUs" : GpusText(job.gpus)) +
+        " in the profiles");
+  }
+  return {};
+}
+
+// Error: no agent that is there can run the job's container.
+Status Validation::CheckContainer(const v1::JobRequest& job) const {
+  bool is_there = false;
+  for (std::size_t i = 0; job.launch().has_container() && i < state_.leases.size(); ++i) {
+    const LiveNode& node = state_.leases[NodeAt(i)];
+    if (node.connection && state_.leases.Accepts(job, NodeAt(i))) {
+      is_there = true;
+      if (!node.hello.isolates()) {
+        return {};
+      }
+    }
+  }
+  if (!is_there) {
+    return {};
+  }
+  return FailedPrecondition("it names the container image '" + job.launch().container().image() +
+                            "', and all nodes that it may run on start jobs by "
+                            "trainyard-launcher, which gives them no further rights "
+                            "(no_new_privs), without which podman starts nothing; expected no "
+                            "--container-image");
+}
+
+// Error: other jobs know the data set otherwise.
+Status Validation::CheckDataSet(const JobTraits& traits) const {
+  const std::optional<DataSet>& data = traits.data_set;
+  const DataSet* const known = data ? state_.jobs.DataNamed(data->name) : nullptr;
+  if (known == nullptr || *known == *data) {
+    return {};
+  }
+  return FailedPrecondition("data set '" + data->name + "' has " + std::to_string(known->mib) +
+                            " MiB in '" + known->home + "' for jobs that have not ended, and " +
+                            std::to_string(data->mib) + " MiB in '" + data->home +
+                            "' for this one; expected the same, or another name");
+}
+
+Result<JobSpec> Validation::SpecOf(const v1::JobRequest& job) const {
+  ASSIGN_OR_RETURN(model::JobDraft draft, DraftOf(job, state_.now, state_.cluster));
+  return SpecOf(std::move(draft), job);
+}
+
+Result<JobSpec> Validation::SpecOf(model::JobDraft draft, const v1::JobRequest& job) const {
+  if (const int all = state_.cluster.total_gpus(); job.gpus() > all) {
+    return FailedPrecondition("it asks for " + GpusText(job.gpus()) + "; the cluster has " +
+                              std::to_string(all));
+  }
+  RETURN_IF_ERROR(CheckDataSet(draft.traits));
+  RETURN_IF_ERROR(CheckContainer(job));
+  RETURN_IF_ERROR(CheckDependency(job, state_.jobs.size()));
+  JobSpec spec = std::move(draft).Take();
+  state_.configuration->FindRow(spec);
+  if (!spec.iterations && !spec.duration) {
+    const std::optional<Duration> limit = model::PartOf<JobTraits>(spec).time_limit;
+    spec.duration = limit.value_or(state_.options.default_duration);
+  }
+  RETURN_IF_ERROR(CheckProfiles(spec));
+  if (const Status status = state_.configuration->Bind(spec); !status.ok()) {
+    return FailedPrecondition(status.error().message);
+  }
+  if (!spec.duration && spec.profile_row < 0 && !profile::StatesStages(spec)) {
+    spec.duration = state_.options.default_duration;
+  }
+  spec.launch = job.SerializeAsString();
+  return spec;
+}
+
+Status Validation::CheckDependency(const v1::JobRequest& waiting, std::size_t before) const {
+  const std::string& text = waiting.dependency();
+  if (text.empty()) {
+    return {};
+  }
+  // An owner may not learn of a job by waiting for it.
+  const service::Principal owner = service::Principal::OwnerOf(waiting);
+  const Result<model::Dependency> dependency = model::ParseDependency(text);
+  if (!dependency.ok()) {
+    return FailedPrecondition(dependency.error().message);
+  }
+  for (const model::Condition& condition : dependency.value().conditions) {
+    for (const std::string& name : condition.jobs) {
+      const std::optional<model::JobNumber> number = model::ParseJobNumber(name);
+      if (!number) {
+        return FailedPrecondition(fmt::format(
+            "'{}' in dependency '{}' is no job; expected its number, or ARRAY_INDEX for a task of "
+            "an array",
+            name, text));
+      }
+      const std::optional<JobId> earlier = state_.numbers.Find(number->job, before);
+      if (!earlier || !context_.statuses().MaySee(owner, *earlier)) {
+        return FailedPrecondition(
+            fmt::format("there is no earlier job {}, for which dependency '{}' waits", name, text));
+      }
+      const LiveJob& job = state_.jobs[*earlier];
+      const bool is_array = job.array == earlier;
+      const Result<model::ArrayTasks> tasks =
+          model::ParseArray(model::PartOf<JobTraits>(*job.spec).array);
+      if (number->task && !(is_array && tasks.ok() &&
+                            std::binary_search(tasks.value().indices.begin(),
+                                               tasks.value().indices.end(), *number->task))) {
+        return FailedPrecondition(
+            fmt::format("there is no task {}, for which dependency '{}' waits", name, text));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace trainyard::live

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the cluster can take a job as it is asked for, and what the engine gets of it.
+#pragma once
+
+#include <cstddef>
+
+#include "live/calls/call.h"
+#include "live/jobs/job_request.h"
+#include "trainyard/job.h"
+#include "trainyard/live.pb.h"
+#include "trainyard/status.h"
+
+namespace trainyard::live {
+
+class Validation {
+ public:
+  // Must outlive it.
+  explicit Validation(const CallContext& context) : context_(context), state_(context.state()) {}
+
+  // The job as the engine gets it. Errors: the request is wrong, or this cluster, its policy or its
+  // profiles cannot take it.
+  [[nodiscard]] Result<JobSpec> SpecOf(const v1::JobRequest& job) const;
+  // The same with what DraftOf has made of the request.
+  [[nodiscard]] Result<JobSpec> SpecOf(model::JobDraft draft, const v1::JobRequest& job) const;
+  // Error: the job cannot wait for those that it names, which must be among the first `before` and
+  // such as its owner may see.
+  [[nodiscard]] Status CheckDependency(const v1::JobRequest& waiting, std::size_t before) const;
+
+ private:
+  [[nodiscard]] Status CheckProfiles(const JobSpec& job) const;
+  [[nodiscard]] Status CheckContainer(const v1::JobRequest& job) const;
+  [[nodiscard]] Status CheckDataSet(const JobTraits& traits) const;
+
+  const CallContext& context_;
+  const LiveState& state_;
+};
+
+}  // namespace trainyard::live
