@@ -48,8 +48,8 @@ void LiveWorld::TakeAgentGone(std::uint64_t connection) {
 }
 
 void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
-  if (const std::string why = state_.leases.WhyNotJoin(hello); !why.empty()) {
-    return messages_.Refuse(connection, why);
+  if (const Status status = state_.leases.CheckJoin(hello); !status.ok()) {
+    return messages_.Refuse(connection, status.error().message);
   }
   const NodeId id = *state_.leases.Named(hello.node());
   const LiveNode& node = state_.leases[id];

@@ -512,7 +512,7 @@ bool LiveWorld::TakeWhileWithheld(const Input& input) {
     node = welcomed->second;
   }
   const v1::AgentMessage& message = input.message;
-  if (message.has_hello() && !node && state_.leases.WhyNotJoin(message.hello()).empty()) {
+  if (message.has_hello() && !node && state_.leases.CheckJoin(message.hello()).ok()) {
     node = state_.leases.Named(message.hello().node());
     withheld_->welcomed[input.number] = *node;
     messages_.Welcome(input.number);

@@ -91,9 +91,9 @@ Result<std::string> ControllerAddress(std::string_view option, std::string_view 
   return has_port ? std::string(text) : fmt::format("{}:{}", text, kDefaultPort);
 }
 
-std::string WhyNoHost(const std::string& address) {
+Status CheckHost(const std::string& address) {
   const auto [all, code] = Resolve(address);
-  return code == 0 ? "" : gai_strerror(code);
+  return code == 0 ? Status() : Failed(gai_strerror(code));
 }
 
 bool IsThisMachine(const std::string& address) {

@@ -17,8 +17,8 @@ inline constexpr int kDefaultPort = 7077;
 // Where a controller is, with the default port where the text has none.
 [[nodiscard]] Result<std::string> ControllerAddress(std::string_view option, std::string_view text);
 
-// Why the host of HOST:PORT cannot be found, as the resolver says it; empty: it can.
-[[nodiscard]] std::string WhyNoHost(const std::string& address);
+// Error, as the resolver says it: the host of HOST:PORT cannot be found.
+[[nodiscard]] Status CheckHost(const std::string& address);
 
 // Whether HOST:PORT is an address of this machine, by any of its names. Asks the resolver.
 [[nodiscard]] bool IsThisMachine(const std::string& address);

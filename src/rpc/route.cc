@@ -138,11 +138,11 @@ Result<Route> FindRoute(const std::string& address, const RouteOptions& options)
     route.nobody = !options.trusts_port;
     return route;
   }
-  if (const std::string why = WhyNoHost(address); !why.empty()) {
+  if (const Status status = CheckHost(address); !status.ok()) {
     return Failed(fmt::format(
         "the host of the controller at {} is not known here ({}); expected --controller "
         "HOST[:PORT], or TRAINYARD_CONTROLLER, with a host that there is",
-        address, why));
+        address, status.error().message));
   }
   return Failed(fmt::format(
       "nothing proves to the controller at {} who you are; expected 'trainyard login --controller "

@@ -50,8 +50,9 @@ io::Descriptor ConnectToSupervisor(const AttemptFolder& folder) {
   return socket.open() && IsOf(socket, owner.st_uid) ? std::move(socket) : io::Descriptor();
 }
 
-// Why the launcher has refused, in one line; for the operator also with what the agent itself says.
-std::string WhyRefused(const io::Descriptor& words) {
+// The reason that the launcher gives for its refusal, in one line; the operator reads it with what
+// the agent itself says.
+std::string RefusalIn(const io::Descriptor& words) {
   constexpr std::string_view kRefused = "refused: ";
   std::array<char, 1024> bytes{};
   const ssize_t got = read(words.get(), bytes.data(), bytes.size());
@@ -401,7 +402,7 @@ void SupervisedAttempt::NoteFailedEnd(Clock::time_point now, bool refused) {
   constexpr int kAccidents = 3;
   due_ = now + end_pause_;
   end_pause_ = std::min(end_pause_ * 2, kLongest);
-  const std::string why = WhyRefused(end_words_);
+  const std::string why = RefusalIn(end_words_);
   refused_ends_ = refused ? refused_ends_ + 1 : 0;  // a full machine may kill it
   if (refused_ends_ > kAccidents) {
     v1::AttemptReport report = this->report();

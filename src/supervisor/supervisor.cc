@@ -122,7 +122,7 @@ class Supervisor {
   };
 
   void StartWorkers();
-  [[nodiscard]] std::optional<std::string> WhyImpossible() const;
+  [[nodiscard]] Status CheckStart() const;
   [[nodiscard]] std::string SocketForWorkers() const;
   void TakeSignals();
   void ReapChildren();
@@ -259,11 +259,11 @@ void Supervisor::Run() {
 
 // ---------------------------------------------------------------------------------------- workers
 
-std::optional<std::string> Supervisor::WhyImpossible() const {
+Status Supervisor::CheckStart() const {
   if (start_.launch().command().empty()) {
-    return "the job has no command";
+    return Failed("the job has no command");
   }
-  return WorkersOf(start_) > 0 ? std::nullopt : std::optional<std::string>("the job has no GPUs");
+  return WorkersOf(start_) > 0 ? Status() : Failed("the job has no GPUs");
 }
 
 std::string Supervisor::SocketForWorkers() const {
@@ -330,10 +330,10 @@ std::optional<StartFailure> Supervisor::StartProcess(int number) {
 
 void Supervisor::StartWorkers() {
   std::optional<StartFailure> failure;
-  if (const std::optional<std::string> why = WhyImpossible(); why.has_value()) {
-    failure = StartFailure{kNotStarted, *why};
+  if (const Status status = CheckStart(); !status.ok()) {
+    failure = StartFailure{kNotStarted, status.error().message};
   } else {
-    failure = WhyNotLaunched(start_, program_, EnvironmentOf(0));
+    failure = CheckLaunch(start_, program_, EnvironmentOf(0));
   }
   if (start_.launch().launcher() == v1::LaunchSpec::MPI && !failure.has_value()) {
     failure = PrepareMpi();

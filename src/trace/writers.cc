@@ -20,30 +20,30 @@
 namespace trainyard::trace {
 namespace {
 
-using WhyNot = std::optional<std::string_view>;
+using Missing = std::optional<std::string_view>;
 
-WhyNot NeedsWork(const JobSpec& job) {
-  return job.duration || job.iterations ? WhyNot() : "a duration or iterations";
+Missing NeedsWork(const JobSpec& job) {
+  return job.duration || job.iterations ? Missing() : "a duration or iterations";
 }
-WhyNot NeedsDuration(const JobSpec& job) { return job.duration ? WhyNot() : "a duration"; }
-WhyNot NeedsIterations(const JobSpec& job) { return job.iterations ? WhyNot() : "iterations"; }
-WhyNot NeedsModel(const JobSpec& job) { return job.model.empty() ? "a model" : WhyNot(); }
-WhyNot NeedsBatch(const JobSpec& job) { return job.batch_size > 0 ? WhyNot() : "a batch size"; }
-WhyNot NeedsBatchPerGpu(const JobSpec& job) {
+Missing NeedsDuration(const JobSpec& job) { return job.duration ? Missing() : "a duration"; }
+Missing NeedsIterations(const JobSpec& job) { return job.iterations ? Missing() : "iterations"; }
+Missing NeedsModel(const JobSpec& job) { return job.model.empty() ? "a model" : Missing(); }
+Missing NeedsBatch(const JobSpec& job) { return job.batch_size > 0 ? Missing() : "a batch size"; }
+Missing NeedsBatchPerGpu(const JobSpec& job) {
   return job.batch_size > 0 && job.batch_size % job.gpus == 0
-             ? WhyNot()
+             ? Missing()
              : "a batch size that is a multiple of its GPUs";
 }
-WhyNot NeedsStages(const JobSpec& job) {
-  return job.traits != nullptr && job.traits->stages ? WhyNot() : "the times of its stages";
+Missing NeedsStages(const JobSpec& job) {
+  return job.traits != nullptr && job.traits->stages ? Missing() : "the times of its stages";
 }
-WhyNot HasDeadlineInTime(const JobSpec& job) {
-  return !job.deadline || *job.deadline >= job.submit ? WhyNot() : "a deadline after its submit";
+Missing HasDeadlineInTime(const JobSpec& job) {
+  return !job.deadline || *job.deadline >= job.submit ? Missing() : "a deadline after its submit";
 }
 
-template <WhyNot (*... kNeeds)(const JobSpec& job)>
-WhyNot All(const JobSpec& job) {
-  WhyNot why;
+template <Missing (*... kNeeds)(const JobSpec& job)>
+Missing All(const JobSpec& job) {
+  Missing why;
   (void)((why = kNeeds(job), why.has_value()) || ...);
   return why;
 }
@@ -109,7 +109,7 @@ constexpr std::array kWriters{
     TraceWriter{"torchloader",
                 "job_id, user, queue, duration, deadlines, handover_time, priority, stages, data "
                 "sets, GPU types and GPU ranges",
-                WhyNotTorchloader, WriteTorchloader},
+                MissingForTorchloader, WriteTorchloader},
 };
 
 // Whether the value of a field is the same in both traces. GPUs go by the names of their nodes; a
@@ -153,7 +153,7 @@ std::span<const TraceWriter> TraceWriters() { return kWriters; }
 Result<std::string> WriteTrace(const Trace& trace, std::string_view format) {
   ASSIGN_OR_RETURN(const TraceWriter writer, FindWriter(format));
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
-    if (const WhyNot missing = writer.why_not(trace.jobs[i])) {
+    if (const Missing missing = writer.why_not(trace.jobs[i])) {
       return BadInput(
           fmt::format("{}:{}: job '{}' lacks something; expected {}, which format {} needs",
                       trace.path, trace.lines[i], trace.jobs[i].name, *missing, format));

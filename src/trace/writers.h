@@ -65,6 +65,6 @@ struct TraceWriter {
 [[nodiscard]] std::string WriteJsonl(const TraceView& trace);
 [[nodiscard]] std::string WriteSwf(const TraceView& trace);
 [[nodiscard]] std::string WriteTorchloader(const TraceView& trace);
-[[nodiscard]] std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job);
+[[nodiscard]] std::optional<std::string_view> MissingForTorchloader(const JobSpec& job);
 
 }  // namespace trainyard::trace

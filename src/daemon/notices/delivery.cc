@@ -41,15 +41,16 @@ Result<io::Descriptor> FileOf(const std::string& bytes) {
   return file;
 }
 
-// The exit status of the child, which is killed when it takes too long.
-std::string WhyNot(pid_t child, const io::Descriptor& said) {
+// Waits for the child, which is killed when it takes too long. Error: it has failed.
+Status AwaitEnd(pid_t child, const io::Descriptor& said, const std::string& program) {
   const Clock::time_point end = Clock::now() + kPatience;
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     if (Clock::now() > end) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
-      return fmt::format("has not come to its end within {} s and was killed", kPatience.count());
+      return Failed(fmt::format("'{}' has not come to its end within {} s and was killed", program,
+                                kPatience.count()));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -57,9 +58,10 @@ std::string WhyNot(pid_t child, const io::Descriptor& said) {
     return {};
   }
   const std::string last = supervisor::LastLineIn(fmt::format("/proc/self/fd/{}", said.get()));
-  return (WIFEXITED(status) ? fmt::format("has ended with status {}", WEXITSTATUS(status))
-                            : fmt::format("was ended by signal {}", WTERMSIG(status))) +
-         (last.empty() ? "" : ": " + last);
+  const std::string how = WIFEXITED(status)
+                              ? fmt::format("has ended with status {}", WEXITSTATUS(status))
+                              : fmt::format("was ended by signal {}", WTERMSIG(status));
+  return Failed(fmt::format("'{}' {}{}{}", program, how, last.empty() ? "" : ": ", last));
 }
 
 Status RunProgram(const std::vector<std::string>& command, const std::string& input,
@@ -76,8 +78,7 @@ Status RunProgram(const std::vector<std::string>& command, const std::string& in
       error != 0) {
     return Failed(fmt::format("'{}': {}", command.front(), std::generic_category().message(error)));
   }
-  const std::string why = WhyNot(child, said);
-  return why.empty() ? Status() : Failed(fmt::format("'{}' {}", command.front(), why));
+  return AwaitEnd(child, said, command.front());
 }
 
 // A value of curl's configuration.

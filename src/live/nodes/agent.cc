@@ -114,20 +114,24 @@ std::optional<TimePoint> Agent::next_timer() const {
 }
 
 // The controller has checked all of this; the agent checks it again.
-std::string Agent::WhyNotStart(const v1::StartAttempt& start) const {
+Status Agent::CheckStart(const v1::StartAttempt& start) const {
+  if (IsForgotten(start.id())) {
+    return Failed("an old order");
+  }
   for (const auto& [key, report] : attempts_) {
     if (report.state() == v1::AttemptReport::EXITED || supervisor::IsBeforeStart(report)) {
       continue;
     }
     if (key.first == start.id().job()) {
-      return "attempt " + std::to_string(key.second) + " of the job has not gone";
+      return Failed("attempt " + std::to_string(key.second) + " of the job has not gone");
     }
     if (MayShare(start.id(), key)) {
       continue;
     }
     for (const int gpu : start.gpus()) {
       if (std::find(report.gpus().begin(), report.gpus().end(), gpu) != report.gpus().end()) {
-        return "GPU " + std::to_string(gpu) + " is held by job " + std::to_string(key.first);
+        return Failed("GPU " + std::to_string(gpu) + " is held by job " +
+                      std::to_string(key.first));
       }
     }
   }
@@ -225,9 +229,8 @@ void Agent::Start(const v1::StartAttempt& start) {
   for (const v1::AttemptId& other : start.beside()) {
     beside_[key].insert(supervisor::KeyOf(other));
   }
-  if (const std::string why = IsForgotten(start.id()) ? "an old order" : WhyNotStart(start);
-      !why.empty()) {
-    return ReportGone(start.id(), why);
+  if (const Status status = CheckStart(start); !status.ok()) {
+    return ReportGone(start.id(), status.error().message);
   }
   v1::AttemptReport& report = attempts_[key];
   *report.mutable_id() = start.id();

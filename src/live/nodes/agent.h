@@ -15,6 +15,7 @@
 #include "supervisor/data/data_store.h"
 #include "supervisor/processes.h"
 #include "trainyard/live.pb.h"
+#include "trainyard/status.h"
 #include "trainyard/time.h"
 
 namespace trainyard::live {
@@ -59,7 +60,7 @@ class Agent {
   void RepeatEnds();
   [[nodiscard]] bool IsForgotten(const v1::AttemptId& id) const;
   void ReportGone(const v1::AttemptId& id, const std::string& why);
-  [[nodiscard]] std::string WhyNotStart(const v1::StartAttempt& start) const;
+  [[nodiscard]] Status CheckStart(const v1::StartAttempt& start) const;
   [[nodiscard]] bool MayRun(const v1::StartAttempt& start) const;
   [[nodiscard]] bool MayShare(const v1::AttemptId& id, const supervisor::AttemptKey& other) const;
   void RenewLease(TimePoint sent, TimePoint now);

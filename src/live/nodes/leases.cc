@@ -39,25 +39,25 @@ bool Leases::Accepts(const v1::JobRequest& job, NodeId node) const {
          std::find(types.begin(), types.end(), cluster_.nodes[Index(node)].gpu_type) != types.end();
 }
 
-std::string Leases::WhyNotJoin(const v1::Hello& hello) const {
+Status Leases::CheckJoin(const v1::Hello& hello) const {
   const std::optional<NodeId> id = Named(hello.node());
   if (hello.protocol() != 1) {
-    return "the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1";
+    return Failed("the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1");
   }
   if (!id) {
-    return "node '" + hello.node() + "' is not in the controller's cluster file";
+    return Failed("node '" + hello.node() + "' is not in the controller's cluster file");
   }
   const NodeSpec& spec = cluster_.nodes[Index(*id)];
   if (spec.gpus == 0) {
-    return "node '" + hello.node() + "' has been removed from the cluster";
+    return Failed("node '" + hello.node() + "' has been removed from the cluster");
   }
   if (hello.gpus() != spec.gpus) {
-    return "node '" + hello.node() + "' has " + std::to_string(hello.gpus()) + " GPUs; expected " +
-           std::to_string(spec.gpus) + " as in the cluster file";
+    return Failed("node '" + hello.node() + "' has " + std::to_string(hello.gpus()) +
+                  " GPUs; expected " + std::to_string(spec.gpus) + " as in the cluster file");
   }
   const LiveNode& node = nodes_[Index(*id)];
   if (node.connection && node.hello.start() != hello.start()) {
-    return "node '" + hello.node() + "' has an agent already";
+    return Failed("node '" + hello.node() + "' has an agent already");
   }
   return {};
 }

@@ -53,8 +53,8 @@ class Leases {
   // Some node states its GPU type.
   [[nodiscard]] bool states_gpu_types() const { return states_gpu_types_; }
 
-  // Why the agent is refused; empty: it may join.
-  [[nodiscard]] std::string WhyNotJoin(const v1::Hello& hello) const;
+  // Error: the agent may not join.
+  [[nodiscard]] Status CheckJoin(const v1::Hello& hello) const;
   // The agent speaks for its node from now on, and its lease runs. REQUIRES: it may join.
   void Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now);
   // The connection is gone: the node whose it was.

@@ -136,7 +136,7 @@ void Attachments::Take(const v1::AttachOrder& order, Clock::time_point now) {
   }
 }
 
-Status Attachments::WhyNot(const v1::AttachOrder& order) const {
+Status Attachments::CheckOpen(const v1::AttachOrder& order) const {
   const std::string& name = order.request().session();
   if (!IsSessionName(name)) {
     return Failed("the session has no proper name; expected 32 hex digits");
@@ -180,7 +180,7 @@ WorkerCommand Attachments::CommandOf(const v1::AttachRequest& request,
 
 void Attachments::Open(const v1::AttachOrder& order, Clock::time_point now) {
   const v1::AttachRequest& request = order.request();
-  if (const Status status = WhyNot(order); !status.ok()) {
+  if (const Status status = CheckOpen(order); !status.ok()) {
     return Refuse(order, ErrorCode::kPermissionDenied,
                   fmt::format("job {}: {}", start_.id().job(), status.error().message));
   }

@@ -59,7 +59,7 @@ class Attachments {
   };
 
   void Open(const v1::AttachOrder& order, Clock::time_point now);
-  [[nodiscard]] Status WhyNot(const v1::AttachOrder& order) const;
+  [[nodiscard]] Status CheckOpen(const v1::AttachOrder& order) const;
   [[nodiscard]] WorkerCommand CommandOf(const v1::AttachRequest& request,
                                         const SessionStreams& streams) const;
   [[nodiscard]] int LocalRankOf(const v1::AttachRequest& request) const;

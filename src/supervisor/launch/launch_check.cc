@@ -35,8 +35,8 @@ StartFailure Missing(std::string message) {
 }
 
 // What torchrun and mpirun are to start: they would hide among many lines that it is not there.
-std::optional<StartFailure> WhyNotStartedByLauncher(const v1::LaunchSpec& launch,
-                                                    const std::vector<std::string>& environment) {
+std::optional<StartFailure> CheckCommand(const v1::LaunchSpec& launch,
+                                         const std::vector<std::string>& environment) {
   if (launch.launcher() == v1::LaunchSpec::PLAIN || launch.has_container() ||
       launch.command().empty()) {
     return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<StartFailure> WhyNotStartedByLauncher(const v1::LaunchSpec& launch
 }
 
 // A copy is the agent's matter.
-std::optional<StartFailure> WhyNoData(const v1::StartAttempt& start) {
+std::optional<StartFailure> CheckData(const v1::StartAttempt& start) {
   const std::string folder = start.data_folder().empty() ? DataFolderOf(start) : std::string();
   std::error_code error;
   if (!folder.starts_with('/') || std::filesystem::exists(folder, error)) {
@@ -72,11 +72,10 @@ std::optional<StartFailure> WhyNoData(const v1::StartAttempt& start) {
 
 }  // namespace
 
-std::optional<StartFailure> WhyNotLaunched(const v1::StartAttempt& start,
-                                           const std::string& program,
-                                           const std::vector<std::string>& environment) {
+std::optional<StartFailure> CheckLaunch(const v1::StartAttempt& start, const std::string& program,
+                                        const std::vector<std::string>& environment) {
   const v1::LaunchSpec& launch = start.launch();
-  if (std::optional<StartFailure> no_data = WhyNoData(start)) {
+  if (std::optional<StartFailure> no_data = CheckData(start)) {
     return no_data;
   }
   if (!launch.venv().empty() && !MayBeRun(launch.venv() + "/bin/python")) {
@@ -86,7 +85,7 @@ std::optional<StartFailure> WhyNotLaunched(const v1::StartAttempt& start,
         launch.venv(), launch.venv()));
   }
   if (launch.launcher() != v1::LaunchSpec::MPI) {
-    return WhyNotStartedByLauncher(launch, environment);
+    return CheckCommand(launch, environment);
   }
   for (const char* const name : {"mpirun", "orted"}) {
     if (!IsOnPath(name, environment)) {
@@ -101,7 +100,7 @@ std::optional<StartFailure> WhyNotLaunched(const v1::StartAttempt& start,
                                     program),
                         v1::AttemptReport::NO_PROGRAM};
   }
-  return WhyNotStartedByLauncher(launch, environment);
+  return CheckCommand(launch, environment);
 }
 
 }  // namespace trainyard::supervisor

@@ -11,11 +11,11 @@
 
 namespace trainyard::supervisor {
 
-// Why the attempt cannot be launched here: its data set, its virtual environment, Open MPI or what
-// torchrun or mpirun are to start is missing. None: nothing is known to speak against it. `program`
-// as for LaunchCommand.
-[[nodiscard]] std::optional<StartFailure> WhyNotLaunched(
-    const v1::StartAttempt& start, const std::string& program,
-    const std::vector<std::string>& environment);
+// How the attempt would fail if it were launched here: its data set, its virtual environment, Open
+// MPI or what torchrun or mpirun are to start is missing. None: nothing is known to speak against
+// it. `program` as for LaunchCommand.
+[[nodiscard]] std::optional<StartFailure> CheckLaunch(const v1::StartAttempt& start,
+                                                      const std::string& program,
+                                                      const std::vector<std::string>& environment);
 
 }  // namespace trainyard::supervisor

@@ -12,7 +12,7 @@ namespace trainyard::supervisor {
 namespace {
 
 std::string WhyNot(const v1::StartAttempt& start) {
-  const auto why = WhyNotLaunched(start, "/usr/bin/trainyard", {"PATH=/usr/bin:/bin"});
+  const auto why = CheckLaunch(start, "/usr/bin/trainyard", {"PATH=/usr/bin:/bin"});
   return why ? why->message : "";
 }
 
@@ -53,8 +53,7 @@ TEST(LaunchCheckTest, ADataSetThatIsNotHereIsNamed) {
   EXPECT_EQ(WhyNot(start),
             "data set 'pets': its folder /no/such/pets is not here; expected one that is on each "
             "node, or nodes that fetch it (agent --data-cache)");
-  EXPECT_EQ(WhyNotLaunched(start, "/usr/bin/trainyard", {})->cause,
-            v1::AttemptReport_Cause_NO_DATA);
+  EXPECT_EQ(CheckLaunch(start, "/usr/bin/trainyard", {})->cause, v1::AttemptReport_Cause_NO_DATA);
   start.mutable_data_set()->set_home("imagenet");  // known to simulations only
   EXPECT_EQ(WhyNot(start), "");
 }

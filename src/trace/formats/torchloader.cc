@@ -237,7 +237,7 @@ Result<Trace> ReadTorchloader(io::TextStream text, const TraceOptions& options) 
 
 }  // namespace
 
-std::optional<std::string_view> WhyNotTorchloader(const JobSpec& job) {
+std::optional<std::string_view> MissingForTorchloader(const JobSpec& job) {
   const std::size_t depth = DepthAt(job.model);
   if (depth == 0 || depth == job.model.size() ||
       job.model.find_first_of(" ,\"") != std::string::npos) {
@@ -291,7 +291,7 @@ Status BindDevices(Trace& trace, const Cluster& cluster) {
 std::string WriteTorchloader(const TraceView& trace) {
   std::string text = "arch,depth,batch,workers,arrival_time,cuda_device,end_iter,end_epoch\n";
   for (const JobSpec& job : trace.jobs) {
-    CHECK(!WhyNotTorchloader(job).has_value());
+    CHECK(!MissingForTorchloader(job).has_value());
     const std::size_t depth = DepthAt(job.model);
     io::AppendCsvField(std::string_view(job.model).substr(0, depth), text);
     fmt::format_to(std::back_inserter(text), ",{},{},{},", job.model.substr(depth), job.batch_size,
