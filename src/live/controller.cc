@@ -2,6 +2,10 @@
 #include "live/controller.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/earlier.h"
@@ -14,45 +18,58 @@
 namespace trainyard::live {
 namespace {
 
-// Raised with every change of what is written where. The number of a job's fields is looked at
-// beside it. Formats 6 to 10 are read, too: before 11 no configuration followed the first; of
-// attempts whose supervisors had gone only the number on each node was kept before 10, before 9
-// what had become of jobs was not, in 6 and 7 nobody was known by name and nothing had been
-// measured, and in 6 no node had told of its cache; and those of jobs with fewer fields.
-constexpr int kFormat = 11;
-constexpr int kFormatOfOneConfiguration = 10;
-constexpr int kFormatWithCounts = 9;
-constexpr int kFormatWithoutHistory = 8;
-constexpr int kFormatWithoutMeasured = 7;
-constexpr int kFormatWithoutTold = 6;
+// Raised when snapshots are laid out otherwise; not for another section or another field of a job,
+// of which each snapshot says how many it has. Formats 6 to 11 are read, too: before 12 sections
+// had no names, before 11 no configuration followed the first.
+constexpr int kFormat = 12;
+constexpr int kFormatOfSections = 12;
+constexpr int kFormatOfConfigurations = 11;
+constexpr int kFirstFormat = 6;
 constexpr int kJobFields{model::kJobFieldCount};
 // Jobs of a page: some megabytes.
 constexpr std::size_t kJobsOfAPage = 10'000;
 
+// Null: there is none of that name.
+const Section* FindSection(std::span<const Section> sections, std::string_view name) {
+  const auto found = std::find_if(sections.begin(), sections.end(),
+                                  [&](const Section& one) { return name == one.name; });
+  return found == sections.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 // What a snapshot begins with.
-struct Header {
+struct Controller::Header {
   int format = kFormat;
   int job_fields = kJobFields;
   std::string program{};
+  std::string configuration{};          // as Configuration::note
+  std::size_t jobs = 0;                 // on pages and in the section "jobs"
+  std::vector<std::string> sections{};  // that follow, by their names
   [[nodiscard]] bool has_known_format() const {
-    return format >= kFormatWithoutTold && format <= kFormat;
+    return format >= kFirstFormat && format <= kFormat;
   }
   [[nodiscard]] bool is_known() const {
-    return has_known_format() &&
-           (job_fields == kJobFields || job_fields == model::kFieldsBeforeConditions);
+    return has_known_format() && job_fields >= model::kFieldsBeforeConditions &&
+           job_fields <= kJobFields;
   }
   void Serialize(StateStream& state) {
     state(format);
     if (has_known_format()) {
       state(job_fields);
     }
-    if (is_known()) {
-      state(program);
+    if (!is_known()) {
+      return;
+    }
+    state(program);
+    if (format >= kFormatOfConfigurations) {
+      state(configuration);
+    }
+    if (format >= kFormatOfSections) {
+      state(jobs, sections);
     }
   }
 };
-
-}  // namespace
 
 // Tells the journal to the engine and the live world alike.
 class Controller::Restorer final : public engine::World {
@@ -297,31 +314,65 @@ void Controller::SerializeJobs(std::vector<JobId>& jobs, StateStream& state) {
   }
 }
 
-// All but what is on pages. Its bytes are the same when it has been read and is written again.
-void Controller::SerializeState(StateStream& state, int format, const std::string& program) {
-  Header header{
-      .format = format, .job_fields = std::min(kJobFields, state.job_fields()), .program = program};
+// All but what is on pages, in the order in which formats have come to have them.
+std::vector<Section> Controller::Sections(int format) {
+  std::vector<Section> all{
+      {.name = "journal",
+       .serialize =
+           [this, format](StateStream& to) {
+             to(journal_);
+             if (format < kFormatOfSections) {
+               to(seen_jobs_);
+             }
+           }},
+      {.name = "jobs", .serialize = [this](StateStream& to) { SerializeJobs(open_jobs_, to); }},
+      {.name = "engine", .serialize = [this](StateStream& to) { engine_.Serialize(to); }},
+  };
+  std::vector<Section> of_world = world_.Sections(format);
+  std::move(of_world.begin(), of_world.end(), std::back_inserter(all));
+  all.push_back({.name = "data",
+                 .serialize = [this](StateStream& to) { engine_.SerializeTold(to); },
+                 .since = 7});
+  all.push_back({.name = "measured",
+                 .serialize = [this](StateStream& to) { engine_.SerializeMeasured(to); },
+                 .since = 8});
+  std::erase_if(all, [format](const Section& section) {
+    return format < section.since || format > section.until;
+  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Section& a, const Section& b) { return a.since < b.since; });
+  return all;
+}
+
+// Its bytes are the same when it has been read and is written again.
+void Controller::SerializeState(StateStream& state, Header header,
+                                std::span<const Section> sections) {
+  state.SetJobFields(header.job_fields);
   state(header);
-  if (header.format > kFormatOfOneConfiguration) {
-    std::string note = engine_.configuration().note;  // Load has taken it
-    state(note);
+  for (std::size_t i = 0; header.format < kFormatOfSections && i < sections.size(); ++i) {
+    sections[i].serialize(state);
   }
-  state(journal_, seen_jobs_);
-  SerializeJobs(open_jobs_, state);
-  engine_.Serialize(state);
-  world_.Serialize(state, header.format <= kFormatWithCounts);
-  if (header.format <= kFormatWithoutMeasured) {
-    world_.SerializeFormer(state);
-  }
-  if (header.format > kFormatWithoutTold) {
-    engine_.SerializeTold(state);
-  }
-  if (header.format > kFormatWithoutMeasured) {
-    world_.SerializeChanges(state);
-    engine_.SerializeMeasured(state);
-  }
-  if (header.format > kFormatWithoutHistory) {
-    world_.SerializeHistory(state);
+  for (const std::string& name : header.sections) {
+    const Section* const section = FindSection(sections, name);
+    if (section == nullptr) {
+      return state.Fail();
+    }
+    std::string bytes;
+    if (!state.reading()) {
+      StateStream part;
+      part.SetJobFields(header.job_fields);
+      section->serialize(part);
+      bytes = part.TakeBytes();
+    }
+    state(bytes);
+    if (state.reading()) {
+      StateStream part{bytes};
+      part.SetJobFields(header.job_fields);
+      section->serialize(part);
+      if (!part.complete()) {
+        return state.Fail();
+      }
+    }
   }
 }
 
@@ -344,8 +395,14 @@ Status Controller::WriteSnapshot() {
     snapshot.pages.push_back(page.TakeBytes());
   }
   const std::vector<JobId> before = std::exchange(open_jobs_, std::move(still_open));
+  Header header{
+      .program = rules_.program, .configuration = engine_.configuration().note, .jobs = seen_jobs_};
+  const std::vector<Section> sections = Sections(kFormat);
+  for (const Section& section : sections) {
+    header.sections.emplace_back(section.name);
+  }
   StateStream state;
-  SerializeState(state, kFormat, rules_.program);
+  SerializeState(state, std::move(header), sections);
   snapshot.state = state.TakeBytes();
   Status status = store_.AddSnapshot(snapshot, snapshot_entry_);
   if (!status.ok()) {
@@ -380,12 +437,29 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     return BadInput("it was written by Trainyard " + header.program + "; expected " +
                     rules_.program);
   }
-  if (header.format > kFormatOfOneConfiguration) {
-    std::string note;
-    begin(note);
-    RETURN_IF_ERROR(Configure(note));
+  const std::vector<Section> sections = Sections(header.format);
+  std::set<std::string_view> names;
+  for (const std::string& name : header.sections) {
+    if (FindSection(sections, name) == nullptr) {
+      return BadInput("it has a part '" + name + "', which this version does not know");
+    }
+    if (!names.insert(name).second) {
+      return BadInput("it has the part '" + name + "' twice");
+    }
   }
-  begin(journal_, seen_jobs_);
+  for (const Section& section : sections) {
+    if (header.format >= kFormatOfSections && section.since == 0 &&
+        !names.contains(section.name)) {
+      return BadInput(std::string("it lacks the part '") + section.name + "'");
+    }
+  }
+  if (header.format >= kFormatOfConfigurations) {
+    RETURN_IF_ERROR(Configure(header.configuration));
+  }
+  seen_jobs_ = header.jobs;
+  if (header.format < kFormatOfSections) {
+    begin(journal_, seen_jobs_);
+  }
   std::vector<JobId> all;
   for (const std::string& bytes : snapshot.pages) {
     StateStream page{bytes};
@@ -398,8 +472,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   StateStream state{snapshot.state};
-  state.SetJobFields(header.job_fields);
-  SerializeState(state, header.format, header.program);
+  SerializeState(state, header, sections);
   if (!state.complete()) {
     return BadInput("it cannot be understood");
   }
@@ -410,8 +483,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     return BadInput("jobs are missing in it");
   }
   StateStream again;
-  again.SetJobFields(header.job_fields);
-  SerializeState(again, header.format, header.program);
+  SerializeState(again, header, sections);
   if (again.bytes() != snapshot.state) {
     return BadInput("what is read from it is not what was written");
   }

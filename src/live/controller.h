@@ -5,12 +5,14 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/journal.h"
 #include "live/live_world.h"
+#include "live/section.h"
 #include "store/log.h"
 #include "trainyard/version.h"
 
@@ -89,6 +91,7 @@ class Controller {
 
  private:
   class Restorer;
+  struct Header;
   Controller(ControllerSetup setup, store::Log& store, LiveOutput& output);
   [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
   [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
@@ -97,7 +100,8 @@ class Controller {
   [[nodiscard]] Status Configure(const std::string& note);
   [[nodiscard]] bool IsOver(JobId job) const;
   void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
-  void SerializeState(StateStream& state, int format, const std::string& program);
+  [[nodiscard]] std::vector<Section> Sections(int format);
+  static void SerializeState(StateStream& state, Header header, std::span<const Section> sections);
   [[nodiscard]] Status Write(std::string_view block);
   [[nodiscard]] bool WriteAgain();
   [[nodiscard]] bool SnapshotIsDue() const;

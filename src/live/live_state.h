@@ -61,8 +61,6 @@ struct LiveState {
   LiveMetrics metrics;
   Changes changes{touched};
   History history{touched.jobs};
-  // Of snapshots before format 8: stage times of models, which are measured anew.
-  std::map<std::pair<std::string, int>, std::vector<double>> former_stages;
 
   // Another configuration takes the place of the present one. The parts that keep something of each
   // node have room for those that are new.

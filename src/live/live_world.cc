@@ -612,9 +612,28 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
   }
 }
 
-void LiveWorld::Serialize(StateStream& state, bool former) {
-  state(state_.leases, state_.occupancy, state_.jobs, fresh_);
-  state_.failures.Serialize(state, former);
+std::vector<Section> LiveWorld::Sections(int format) {
+  constexpr int kFormatWithCounts = 9;  // of attempts whose supervisors had gone, on each node
+  // Stage times of models, which are measured anew.
+  using FormerStages = std::map<std::pair<std::string, int>, std::vector<double>>;
+  const auto former = std::make_shared<FormerStages>();
+  const bool has_counts = format <= kFormatWithCounts;
+  return {
+      {.name = "nodes", .serialize = [this](StateStream& to) { to(state_.leases); }},
+      {.name = "occupancy", .serialize = [this](StateStream& to) { to(state_.occupancy); }},
+      {.name = "names", .serialize = [this](StateStream& to) { to(state_.jobs, fresh_); }},
+      {.name = "failures",
+       .serialize = [this,
+                     has_counts](StateStream& to) { state_.failures.Serialize(to, has_counts); }},
+      {.name = "stages", .serialize = [former](StateStream& to) { to(*former); }, .until = 7},
+      {.name = "changes", .serialize = [this](StateStream& to) { to(state_.changes); }, .since = 8},
+      {.name = "history",
+       .serialize = [this](StateStream& to) { to(state_.history, notices_); },
+       .since = 9},
+      {.name = "holders",
+       .serialize = [this](StateStream& to) { state_.changes.SerializeHolders(to); },
+       .since = 9},
+  };
 }
 
 }  // namespace trainyard::live

@@ -33,6 +33,7 @@
 #include "live/measured/meter.h"
 #include "live/measured/overruns.h"
 #include "live/notices/notices.h"
+#include "live/section.h"
 #include "live/view/view_writer.h"
 #include "model/rules.h"
 #include "profile/throughput_table.h"
@@ -87,20 +88,12 @@ class LiveWorld final : public engine::World {
   void Stall(const std::string& why);
   void Release();
 
-  // For going on at another time: what a restart would know of one job, and everything else. What
+  // For going on at another time: what a restart would know of one job. What
   // agents know better, as whether an attempt runs, they tell again. Reading: into a world as it is
   // made, first all jobs. `spec`: that of the engine's job.
   void SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& spec, StateStream& state);
-  // `former`: as snapshots before format 10 have failures.
-  void Serialize(StateStream& state, bool former);
-  void SerializeChanges(StateStream& state) { state(state_.changes); }
-  // What snapshots have since format 9.
-  void SerializeHistory(StateStream& state) {
-    state(state_.history, notices_);
-    state_.changes.SerializeHolders(state);
-  }
-  // What snapshots before format 8 have besides.
-  void SerializeFormer(StateStream& state) { state(state_.former_stages); }
+  // All but the jobs, for a snapshot of that format.
+  [[nodiscard]] std::vector<Section> Sections(int format);
   // Whether what SerializeJob writes stays as it is for ever.
   [[nodiscard]] bool IsOver(JobId job) const {
     return state_.jobs[job].ending && state_.attempts[job].list.empty();

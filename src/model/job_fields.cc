@@ -20,6 +20,7 @@ std::string ExpectedAmount(const JobFieldInfo& info) {
 
 namespace trainyard {
 
+// Fields that the writer did not have are passed over: they are as in a new job.
 void Serialize(StateStream& state, JobTraits& of) {
   model::ForEachJobField([&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
     if (field.info.journal.place > state.job_fields()) {
@@ -36,6 +37,9 @@ void Serialize(StateStream& state, JobTraits& of) {
 void Serialize(StateStream& state, JobSpec& of) {
   state(of.traits);
   model::ForEachJobField([&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
+    if (field.info.journal.place > state.job_fields()) {
+      return;
+    }
     if constexpr (std::is_same_v<Owner, JobSpec>) {
       state(of.*field.member);
     }
