@@ -448,8 +448,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
     }
   }
   for (const Section& section : sections) {
-    if (header.format >= kFormatOfSections && section.since == 0 &&
-        !names.contains(section.name)) {
+    if (header.format >= kFormatOfSections && section.since == 0 && !names.contains(section.name)) {
       return BadInput(std::string("it lacks the part '") + section.name + "'");
     }
   }
