@@ -88,10 +88,9 @@ class DeepQueue {
   }
   void Submit(std::uint64_t jobs, model::Batch& batch) {
     for (; jobs > 0; --jobs, ++next_) {
-      batch.events.push_back({.kind = model::EventKind::kSubmit,
-                              .at = batch.now,
-                              .job = JobAt(next_),
-                              .spec = RandomJob(random_)});
+      batch.events.push_back(
+          {.at = batch.now,
+           .fact = model::fact::Submitted{.job = JobAt(next_), .spec = RandomJob(random_)}});
     }
   }
 

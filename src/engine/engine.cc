@@ -190,9 +190,11 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   parts_->ledger.SetEarly(batch.now == first_end_ ? first_end_early_ : 0);
   parts_->charges.data().AdvanceTo(batch.now);
   for (const model::Event& event : batch.events) {
-    if (event.kind == model::EventKind::kConfigured) {
+    if (event.kind() == model::EventKind::kConfigured) {
       ++events_;
-      ASSIGN_OR_RETURN(SharedConfiguration next, ReadConfiguration(event.note, configuration()));
+      ASSIGN_OR_RETURN(
+          SharedConfiguration next,
+          ReadConfiguration(event.As<model::fact::Configured>().note, configuration()));
       Reconfigure(std::move(next));
       parts_->instants.AddFact(event.at);
     } else {
@@ -243,7 +245,7 @@ std::vector<model::Event> Engine::TakeEnds(TimePoint now) {
           job.forecast.logged);  // planned, but the job has come to hold nothing
       continue;
     }
-    events.push_back({.kind = model::EventKind::kEnded, .at = job.forecast.done, .job = id});
+    events.push_back({.at = job.forecast.done, .fact = model::fact::Ended{.job = id}});
   }
   return events;
 }
@@ -348,7 +350,7 @@ void Engine::BringUpToDate(TimePoint now) {
   }
   std::sort(finished.begin(), finished.end());
   for (const JobId job : finished) {  // sooner than planned, or since the last decision
-    TakeEnd({.kind = model::EventKind::kEnded, .at = jobs_[job].forecast.done, .job = job});
+    TakeEnd(job, jobs_[job].forecast.done);
   }
 }
 

@@ -185,13 +185,13 @@ class Engine final {
 
   // Facts.
   void Take(const model::Event& event);
-  void TakeSubmit(const model::Event& event);
-  void TakeEnd(const model::Event& event);
-  void TakeProgress(const model::Event& event);
-  void TakeReported(const model::Event& event);
+  void TakeSubmit(JobId id, const std::shared_ptr<const JobSpec>& spec, TimePoint at);
+  void TakeEnd(JobId id, TimePoint at);
+  void TakeWork(const model::Event& event);
+  void TakeReported(const model::fact::Reported& reported);
   void TakeResize(const model::Event& event);
   void TakeNode(const model::Event& event);
-  void TakeCancel(const model::Event& event);
+  void TakeCancel(JobId id, TimePoint at);
   void TakeHold(const model::Event& event);
   void TakeGpus(JobId job, bool loses_work);
   void Leave(JobId job, model::JobPhase phase, std::string reason = {});

@@ -25,45 +25,45 @@ std::shared_ptr<const JobTraits> Avoiding(const JobSpec& spec, const std::vector
 }  // namespace
 
 void Engine::Take(const model::Event& event) {
-  if (!event.others.empty()) {
+  if (!event.others().empty()) {
     return model::ForEachJob(event, [this](const model::Event& one) { Take(one); });
   }
   ++events_;
-  switch (event.kind) {
-    case model::EventKind::kSubmit:
-      return TakeSubmit(event);
-    case model::EventKind::kSubmitArray:
-      for (std::size_t left = model::CountOf(*event.spec), at = Index(event.job); left > 0;
-           --left) {
-        // All share one specification.
-        TakeSubmit({.kind = event.kind, .at = event.at, .job = JobAt(at++), .spec = event.spec});
+  switch (event.kind()) {
+    case model::EventKind::kSubmitted:
+      return TakeSubmit(event.job(), event.spec(), event.at);
+    case model::EventKind::kArraySubmitted: {
+      const std::shared_ptr<const JobSpec> spec = event.spec();  // of all
+      for (std::size_t i = 0, count = model::CountOf(*spec); i < count; ++i) {
+        TakeSubmit(JobAt(Index(event.job()) + i), spec, event.at);
       }
       return;
+    }
     case model::EventKind::kEnded:
-      if (jobs_[event.job].forecast.logged > now_) {
-        jobs_[event.job].forecast = {};  // sooner than predicted
+      if (jobs_[event.job()].forecast.logged > now_) {
+        jobs_[event.job()].forecast = {};  // sooner than predicted
       }
-      return TakeEnd(event);
+      return TakeEnd(event.job(), event.at);
     case model::EventKind::kFailed:
-      parts_->ledger.Accrue(jobs_[event.job], std::max(now_, jobs_[event.job].progress.as_of));
-      jobs_[event.job].done = event.at;
-      jobs_[event.job].logged = event.at;
-      Leave(event.job, model::JobPhase::kFailed);
+      parts_->ledger.Accrue(jobs_[event.job()], std::max(now_, jobs_[event.job()].progress.as_of));
+      jobs_[event.job()].done = event.at;
+      jobs_[event.job()].logged = event.at;
+      Leave(event.job(), model::JobPhase::kFailed);
       parts_->instants.AddFact(event.at);
       return;
     case model::EventKind::kGpusLost:
-      if (jobs_[event.job].phase.get() == model::JobPhase::kRunning) {
-        ++jobs_[event.job].preemptions;
-        TakeGpus(event.job, true);
+      if (jobs_[event.job()].phase.get() == model::JobPhase::kRunning) {
+        ++jobs_[event.job()].preemptions;
+        TakeGpus(event.job(), true);
         parts_->instants.AddFact(event.at);
       }
       return;
     case model::EventKind::kProgress:
     case model::EventKind::kOverrun:
-      return TakeProgress(event);
+      return TakeWork(event);
     case model::EventKind::kReported:
-      return TakeReported(event);
-    case model::EventKind::kResize:
+      return TakeReported(event.As<model::fact::Reported>());
+    case model::EventKind::kResized:
     case model::EventKind::kUpdated:
       return TakeResize(event);
     case model::EventKind::kNodeDown:
@@ -79,35 +79,35 @@ void Engine::Take(const model::Event& event) {
     case model::EventKind::kRequeued:
       return TakeHold(event);
     case model::EventKind::kDataKept:  // a correction of the books is no cause to decide
-      return parts_->charges.data().Correct(event.node, *event.data);
+      return parts_->charges.data().Correct(event.node(), *event.As<model::fact::DataKept>().data);
     case model::EventKind::kMeasured:  // nor is this
-      if (parts_->measured != nullptr && parts_->measured->Add(*jobs_[event.job].spec, event)) {
-        CorrectJobs(std::string(jobs_[event.job].spec->model));
+      if (parts_->measured != nullptr &&
+          parts_->measured->Add(*jobs_[event.job()].spec, event.As<model::fact::Measured>())) {
+        CorrectJobs(std::string(jobs_[event.job()].spec->model));
       }
       return;
-    case model::EventKind::kCancel:
-      return TakeCancel(event);
+    case model::EventKind::kCancelled:
+      return TakeCancel(event.job(), event.at);
     case model::EventKind::kNoMoreSubmits:
       parts_->instants.NoMoreSubmits();
       return;
   }
 }
 
-void Engine::TakeSubmit(const model::Event& event) {
-  const bool deferred = Eligibility::HasTerms(*event.spec);
-  const auto spec =
-      parts_->measured == nullptr ? event.spec : parts_->measured->Corrected(event.spec);
-  model::JobRecord& job = jobs_.Submit(event.job, spec, deferred);
-  parts_->ledger.Open(job, event.at);
+void Engine::TakeSubmit(JobId id, const std::shared_ptr<const JobSpec>& spec, TimePoint at) {
+  const bool deferred = Eligibility::HasTerms(*spec);
+  model::JobRecord& job = jobs_.Submit(
+      id, parts_->measured == nullptr ? spec : parts_->measured->Corrected(spec), deferred);
+  parts_->ledger.Open(job, at);
   parts_->charges.Price(job);
-  if (event.spec->traits && event.spec->traits->time_limit) {
-    eligibility_.WatchLimit(event.job);
+  if (spec->traits && spec->traits->time_limit) {
+    eligibility_.WatchLimit(id);
   }
-  eligibility_.Arrived(event.job);
+  eligibility_.Arrived(id);
   if (deferred) {
-    eligibility_.Submit(event.job);
+    eligibility_.Submit(id);
   } else {
-    parts_->instants.AddSubmit(event.at);
+    parts_->instants.AddSubmit(at);
   }
 }
 
@@ -135,19 +135,19 @@ void Engine::TakeEligible() {
   }
 }
 
-void Engine::TakeEnd(const model::Event& event) {
-  model::JobRecord& job = jobs_[event.job];
+void Engine::TakeEnd(JobId id, TimePoint at) {
+  model::JobRecord& job = jobs_[id];
   model::Progress& progress = job.progress;
   // A registered end may lie before or after the exact one.
-  if (const TimePoint until = std::min(event.at, now_); progress.as_of < until) {
+  if (const TimePoint until = std::min(at, now_); progress.as_of < until) {
     parts_->ledger.Accrue(job, until);
   }
   progress.debt = now_ - progress.as_of;  // held without progress until now
   parts_->ledger.Accrue(job, now_);
   progress.work_left = 0;
-  job.done = event.at;
-  job.logged = job.forecast.logged == kEndOfTime ? event.at : job.forecast.logged;
-  Leave(event.job, model::JobPhase::kCompleted);
+  job.done = at;
+  job.logged = job.forecast.logged == kEndOfTime ? at : job.forecast.logged;
+  Leave(id, model::JobPhase::kCompleted);
   parts_->instants.AddFact(job.logged);
 }
 
@@ -165,34 +165,35 @@ void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
 }
 
 // A correction of the books is no cause to decide; a job that has overrun may have to give way to
-// others that are shorter than what it counts as now.
-void Engine::TakeProgress(const model::Event& event) {
-  model::JobRecord& job = jobs_[event.job];
+// others that are shorter than what it counts as now. A planned end stays as it is.
+void Engine::TakeWork(const model::Event& event) {
+  const JobId id = event.job();
+  model::JobRecord& job = jobs_[id];
   const bool plans = rules().end.source == model::EndRule::Source::kPlanned;
-  const bool overrun = event.kind == model::EventKind::kOverrun;
-  if (!job.phase.live() || (overrun && (plans || job.grant.gpus == 0))) {
+  const auto* const overrun = std::get_if<model::fact::Overrun>(&event.fact);
+  if (!job.phase.live() || (overrun != nullptr && (plans || job.grant.gpus == 0))) {
     return;
   }
   parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
-  if (overrun) {
-    parts_->ledger.Extend(job, event.work_done);
+  if (overrun != nullptr) {
+    parts_->ledger.Extend(job, overrun->work_done);
     parts_->instants.AddFact(event.at);
   } else {
-    parts_->ledger.Correct(job, event.work_done);
+    parts_->ledger.Correct(job, event.As<model::fact::Progress>().work_done);
   }
   if (job.grant.gpus > 0 && !plans) {
-    Predict(event.job, job.progress.as_of, false);
+    Predict(id, job.progress.as_of, false);
   }
-  Requeue(event.job);
+  Requeue(id);
 }
 
 // Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.
-void Engine::TakeReported(const model::Event& event) {
-  model::JobRecord& job = jobs_[event.job];
+void Engine::TakeReported(const model::fact::Reported& reported) {
+  model::JobRecord& job = jobs_[reported.job];
   if (!job.phase.live()) {
     return;
   }
-  for (const Metric& metric : event.metrics) {
+  for (const Metric& metric : reported.metrics) {
     const auto place = std::lower_bound(
         job.reported.begin(), job.reported.end(), metric.name,
         [](const Metric& known, const std::string& name) { return known.name < name; });
@@ -202,7 +203,7 @@ void Engine::TakeReported(const model::Event& event) {
       job.reported.insert(place, metric);
     }
   }
-  Requeue(event.job);
+  Requeue(reported.job);
 }
 
 // Something else has been measured of a model: what its jobs cost, how fast they are, and their
@@ -237,31 +238,32 @@ void Engine::CorrectJobs(const std::string& model) {
 
 // Another number of GPUs, or other terms.
 void Engine::TakeResize(const model::Event& event) {
-  model::JobRecord& job = jobs_[event.job];
-  const bool resized = event.kind == model::EventKind::kResize;
-  const auto spec = std::make_shared<JobSpec>(resized ? *job.spec : *event.spec);
+  model::JobRecord& job = jobs_[event.job()];
+  const bool resized = event.kind() == model::EventKind::kResized;
+  const auto spec = std::make_shared<JobSpec>(resized ? *job.spec : *event.spec());
   if (resized) {
-    spec->gpus = event.gpus;
+    spec->gpus = event.As<model::fact::Resized>().gpus;
   } else {
     spec->traits = Avoiding(*spec, model::PartOf<JobTraits>(*job.spec).avoided);
   }
   if (resized && job.phase.get() == model::JobPhase::kRunning) {
-    TakeGpus(event.job, false);
+    TakeGpus(event.job(), false);
     ++job.resizes;
   }
   // As submissions are: what has been measured goes before what is stated.
-  jobs_.Respecify(
-      event.job, resized || parts_->measured == nullptr ? spec : parts_->measured->Corrected(spec));
+  jobs_.Respecify(event.job(), resized || parts_->measured == nullptr
+                                   ? spec
+                                   : parts_->measured->Corrected(spec));
   parts_->ledger.Learn(job);
   parts_->charges.Price(job);
   if (!resized) {
-    eligibility_.Respecified(event.job);
+    eligibility_.Respecified(event.job());
   }
-  if (job.phase.live() && !jobs_.held().contains(event.job)) {
+  if (job.phase.live() && !jobs_.held().contains(event.job())) {
     if (resized) {
-      resized_.push_back(event.job);
+      resized_.push_back(event.job());
     }
-    Requeue(event.job);
+    Requeue(event.job());
   }
   parts_->instants.AddFact(event.at);
 }
@@ -276,23 +278,28 @@ void Engine::Requeue(JobId job) {
 // A live job is held back if a fact or its user says so. A running one that is requeued has notice,
 // as after a drain, and loses no work.
 void Engine::TakeHold(const model::Event& event) {
-  const JobId id = event.job;
-  const bool barred = event.kind == model::EventKind::kBarred;
-  if (barred ? !jobs_.IsLive(id) : jobs_[id].phase.get() >= model::JobPhase::kCompleted) {
+  const JobId id = event.job();
+  const auto* const barred = std::get_if<model::fact::Barred>(&event.fact);
+  const auto* const user_held = std::get_if<model::fact::Held>(&event.fact);
+  const auto* const requeued = std::get_if<model::fact::Requeued>(&event.fact);
+  if (barred != nullptr ? !jobs_.IsLive(id)
+                        : jobs_[id].phase.get() >= model::JobPhase::kCompleted) {
     return;
   }
   parts_->instants.AddFact(event.at);
   const bool runs = jobs_[id].phase.get() == model::JobPhase::kRunning;
-  if (barred) {
+  if (barred != nullptr) {
     const auto spec = std::make_shared<JobSpec>(*jobs_[id].spec);
-    spec->traits = Avoiding(*spec, event.barred);
+    spec->traits = Avoiding(*spec, barred->nodes);
     jobs_.Respecify(id, spec);
-    eligibility_.Bar(id, event.held);
-  } else if (event.kind == model::EventKind::kHeld || event.held) {
-    eligibility_.Hold(id, event.held);
+    eligibility_.Bar(id, barred->held);
+  } else if (user_held != nullptr) {
+    eligibility_.Hold(id, user_held->held);
+  } else if (requeued->held) {
+    eligibility_.Hold(id, true);
   }
   const bool held = eligibility_.IsHeldBack(id);
-  if (runs && (held || event.kind == model::EventKind::kRequeued)) {
+  if (runs && (held || requeued != nullptr)) {
     ++jobs_[id].preemptions;
     TakeGpus(id, false);
   }
@@ -313,16 +320,16 @@ void Engine::TakeHold(const model::Event& event) {
 }
 
 void Engine::TakeNode(const model::Event& event) {
-  const bool up = event.kind == model::EventKind::kNodeUp;
-  const int gpus = cluster().nodes[Index(event.node)].gpus;
-  if (up == nodes_up_[Index(event.node)] || gpus == 0) {  // gpus == 0: it has been removed
+  const bool up = event.kind() == model::EventKind::kNodeUp;
+  const int gpus = cluster().nodes[Index(event.node())].gpus;
+  if (up == nodes_up_[Index(event.node())] || gpus == 0) {  // gpus == 0: it has been removed
     return;
   }
   if (!up) {
-    const bool loses_work = event.kind == model::EventKind::kNodeDown;
+    const bool loses_work = event.kind() == model::EventKind::kNodeDown;
     std::vector<JobId> lost;
     for (const JobId job : jobs_.running()) {
-      if (model::LieOn(jobs_.At(job).grant.slices, event.node)) {
+      if (model::LieOn(jobs_.At(job).grant.slices, event.node())) {
         lost.push_back(job);
       }
     }
@@ -332,13 +339,13 @@ void Engine::TakeNode(const model::Event& event) {
       TakeGpus(job, loses_work);
     }
     if (loses_work) {  // a node that is drained keeps what it has
-      parts_->charges.data().Clear(event.node);
+      parts_->charges.data().Clear(event.node());
     }
   }
   gpus_up_ += up ? gpus : -gpus;
-  nodes_up_[Index(event.node)] = up;
+  nodes_up_[Index(event.node())] = up;
   ++node_changes_;
-  parts_->scheduler.SetUp(event.node, up);
+  parts_->scheduler.SetUp(event.node(), up);
   parts_->instants.AddFact(event.at);
 }
 
@@ -352,8 +359,7 @@ void Engine::TakeGpus(JobId job, bool loses_work) {
   parts_->scheduler.Note(job, scheduler::JobChange::kLostGpus, now_);
 }
 
-void Engine::TakeCancel(const model::Event& event) {
-  const JobId id = event.job;
+void Engine::TakeCancel(JobId id, TimePoint at) {
   model::JobRecord& job = jobs_[id];
   if (job.phase.get() == model::JobPhase::kRunning) {
     parts_->scheduler.EndGrant(job.grant);
@@ -366,9 +372,9 @@ void Engine::TakeCancel(const model::Event& event) {
   const bool was_deferred = jobs_.deferred().contains(id);
   jobs_.Leave(id, model::JobPhase::kCancelled);
   eligibility_.Ended(id, was_deferred);
-  job.done = event.at;
-  job.logged = event.at;
-  parts_->instants.AddFact(event.at);
+  job.done = at;
+  job.logged = at;
+  parts_->instants.AddFact(at);
 }
 
 }  // namespace trainyard::engine

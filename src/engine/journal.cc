@@ -405,100 +405,126 @@ JobSpec GetJob(Decoder& in, bool more) {
 
 // ------------------------------------------------------------------------------------------ facts
 
-constexpr bool HasSpec(model::EventKind kind) {
-  return kind == model::EventKind::kSubmit || kind == model::EventKind::kSubmitArray ||
-         kind == model::EventKind::kUpdated;
+// What a fact says besides its kind, time, job and node: by one function for both ways.
+template <typename T>
+requires model::fact::WithSpec<T>
+void Details(Bytes& /*bytes*/, T& /*fact*/) {}  // PutJob and GetJob do it
+void Details(Bytes& bytes, model::fact::Progress& fact) { bytes.Value(fact.work_done); }
+void Details(Bytes& bytes, model::fact::Overrun& fact) { bytes.Value(fact.work_done); }
+void Details(Bytes& bytes, model::fact::Resized& fact) { bytes.Value(fact.gpus); }
+void Details(Bytes& bytes, model::fact::Failed& fact) { bytes.Value(fact.exit_code); }
+void Details(Bytes& bytes, model::fact::GpusLost& fact) { bytes.Value(fact.exit_code); }
+void Details(Bytes& bytes, model::fact::Reported& fact) { bytes.Value(fact.metrics); }
+void Details(Bytes& bytes, model::fact::Noted& fact) { bytes.Value(fact.bytes); }
+void Details(Bytes& bytes, model::fact::Configured& fact) { bytes.Value(fact.note); }
+void Details(Bytes& bytes, model::fact::Held& fact) { bytes.Value(fact.held); }
+void Details(Bytes& bytes, model::fact::Requeued& fact) { bytes.Value(fact.held); }
+void Details(Bytes& bytes, model::fact::DataKept& fact) { bytes.Value(fact.data); }
+void Details(Bytes& bytes, model::fact::Barred& fact) {
+  bytes.Value(fact.held);
+  bytes.Value(fact.nodes);
 }
-
-// What a fact says besides its kind, time, job and node. REQUIRES: it has no specification.
-void Details(Bytes& bytes, model::Event& event) {
-  switch (event.kind) {
-    case model::EventKind::kProgress:
-    case model::EventKind::kOverrun:
-      return bytes.Value(event.work_done);
-    case model::EventKind::kResize:
-      return bytes.Value(event.gpus);
-    case model::EventKind::kFailed:
-    case model::EventKind::kGpusLost:
-      return bytes.Value(event.exit_code);
-    case model::EventKind::kReported:
-      return bytes.Value(event.metrics);
-    case model::EventKind::kNoted:
-    case model::EventKind::kConfigured:
-      return bytes.Value(event.note);
-    case model::EventKind::kBarred:
-      bytes.Value(event.held);
-      return bytes.Value(event.barred);
-    case model::EventKind::kHeld:
-    case model::EventKind::kRequeued:
-      return bytes.Value(event.held);
-    case model::EventKind::kDataKept:
-      return bytes.Value(event.data);
-    case model::EventKind::kMeasured:
-      bytes.Value(event.gpus);
-      bytes.Value(event.note);
-      return bytes.Value(event.metrics);
-    default:
-      return;
-  }
+void Details(Bytes& bytes, model::fact::Measured& fact) {
+  bytes.Value(fact.gpus);
+  bytes.Value(fact.gpu_type);
+  bytes.Value(fact.metrics);
 }
+void Details(Bytes& /*bytes*/, model::fact::Ended& /*fact*/) {}
+void Details(Bytes& /*bytes*/, model::fact::Cancelled& /*fact*/) {}
+void Details(Bytes& /*bytes*/, model::fact::NodeDown& /*fact*/) {}
+void Details(Bytes& /*bytes*/, model::fact::NodeUp& /*fact*/) {}
+void Details(Bytes& /*bytes*/, model::fact::NodeDrained& /*fact*/) {}
+void Details(Bytes& /*bytes*/, model::fact::NodeUndrained& /*fact*/) {}
+void Details(Bytes& /*bytes*/, model::fact::NoMoreSubmits& /*fact*/) {}
 
 // The further jobs of a fact, each as its distance from the one before.
-void PutOthers(std::string& out, const model::Event& event) {
-  base::PutVarint(out, event.others.size());
-  auto before = static_cast<std::uint64_t>(event.job);
-  for (const JobId job : event.others) {
+void PutOthers(std::string& out, JobId first, std::span<const JobId> others) {
+  base::PutVarint(out, others.size());
+  auto before = static_cast<std::uint64_t>(first);
+  for (const JobId job : others) {
     base::PutVarint(out, static_cast<std::uint64_t>(job) - before);
     before = static_cast<std::uint64_t>(job);
   }
 }
 
-void GetOthers(Decoder& in, model::Event& event) {
-  auto job = static_cast<std::uint64_t>(event.job);
+std::vector<JobId> GetOthers(Decoder& in, JobId first) {
+  std::vector<JobId> others;
+  auto job = static_cast<std::uint64_t>(first);
   for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
     const std::uint64_t distance = in.Unsigned();
     in.good = in.good && job + distance > job;
     job += distance;
-    event.others.push_back(static_cast<JobId>(job));
+    others.push_back(static_cast<JobId>(job));
   }
+  return others;
 }
 
 void PutEvent(std::string& out, const model::Event& event, TimePoint now) {
-  const bool more = HasSpec(event.kind) ? MoreOf(*event.spec) > 0 : !event.others.empty();
-  out += static_cast<char>(static_cast<char>(event.kind) + (more ? kMoreJob : 0));
+  const std::shared_ptr<const JobSpec> spec = event.spec();
+  const bool more = spec != nullptr ? MoreOf(*spec) > 0 : !event.others().empty();
+  out += static_cast<char>(static_cast<char>(event.kind()) + (more ? kMoreJob : 0));
   base::PutVarint(out, base::ZigZag((event.at - now).count()));
-  base::PutVarint(out, static_cast<std::uint64_t>(event.job));
-  base::PutVarint(out, static_cast<std::uint64_t>(event.node));
-  if (HasSpec(event.kind)) {
-    PutJob(out, *event.spec);
+  base::PutVarint(out, static_cast<std::uint64_t>(event.job()));
+  base::PutVarint(out, static_cast<std::uint64_t>(event.node()));
+  if (spec != nullptr) {
+    return PutJob(out, *spec);
+  }
+  Bytes bytes(out);
+  std::visit([&bytes](auto& fact) { Details(bytes, fact); },
+             const_cast<model::Fact&>(event.fact));  // NOLINT: it is only read
+  if (more) {
+    PutOthers(out, event.job(), event.others());
+  }
+}
+
+// The rest of a fact of that kind. `more`: a specification has fields behind kLastPlace, or there
+// are further jobs.
+template <typename T>
+void GetFact(Decoder& in, T& fact, bool more) {
+  constexpr bool kHasSpec = model::fact::WithSpec<T>;
+  constexpr bool kOfSeveral = model::fact::OfSeveral<T>;
+  const std::uint64_t job = in.Unsigned();
+  const std::uint64_t node = in.Unsigned();
+  in.good = in.good && (!more || kHasSpec || kOfSeveral);
+  if constexpr (model::fact::OfJob<T>) {
+    fact.job = static_cast<JobId>(job);
   } else {
-    Bytes bytes(out);
-    Details(bytes, const_cast<model::Event&>(event));  // NOLINT: it is only read
+    in.good = in.good && job == 0;
+  }
+  if constexpr (model::fact::OfNode<T>) {
+    fact.node = static_cast<NodeId>(node);
+  } else {
+    in.good = in.good && node == 0;
+  }
+  if constexpr (kHasSpec) {
+    fact.spec = std::make_shared<const JobSpec>(GetJob(in, more));
+  } else {
+    Bytes bytes(in);
+    Details(bytes, fact);
+  }
+  if constexpr (kOfSeveral) {
     if (more) {
-      PutOthers(out, event);
+      fact.others = GetOthers(in, fact.job);
     }
   }
 }
 
+// A fact of each kind, as it is made.
+template <std::size_t... kAt>
+std::array<model::Fact, sizeof...(kAt)> NewFacts(std::index_sequence<kAt...> /*all*/) {
+  return {model::Fact(std::in_place_index<kAt>)...};
+}
+
 model::Event GetEvent(Decoder& in, TimePoint now) {
-  model::Event event;
-  char kind = in.Byte();
+  static const auto kNew = NewFacts(std::make_index_sequence<model::kEventKinds>());
+  auto kind = static_cast<std::size_t>(static_cast<unsigned char>(in.Byte()));
   const bool more = kind >= kMoreJob;
-  kind = static_cast<char>(kind - (more ? kMoreJob : 0));
-  in.good = in.good && kind >= 0 && kind <= static_cast<char>(model::kLastEventKind);
-  event.kind = static_cast<model::EventKind>(kind);
-  in.good = in.good && (!more || HasSpec(event.kind) || model::MayBeOfSeveral(event.kind));
-  event.at = in.TimeFrom(now);
-  event.job = static_cast<JobId>(in.Unsigned());
-  event.node = static_cast<NodeId>(in.Unsigned());
-  if (HasSpec(event.kind)) {
-    event.spec = std::make_shared<const JobSpec>(GetJob(in, more));
-  } else {
-    Bytes bytes(in);
-    Details(bytes, event);
-    if (more) {
-      GetOthers(in, event);
-    }
+  kind -= more ? kMoreJob : 0;
+  in.good = in.good && kind < model::kEventKinds;
+  model::Event event{.at = in.TimeFrom(now)};
+  if (in.good) {
+    event.fact = kNew[kind];
+    std::visit([&](auto& fact) { GetFact(in, fact, more); }, event.fact);
   }
   return event;
 }

@@ -27,48 +27,62 @@ std::shared_ptr<const JobSpec> FullJob() {
                                                  .profile_row = 12});
 }
 
-// Every kind of fact, in two batches.
+// Every kind of fact.
 std::vector<model::Batch> AllFacts() {
   const TimePoint now = AtSeconds(1000);
   return {
       {.now = AtSeconds(-5),
-       .events = {{.kind = model::EventKind::kSubmit,
-                   .at = AtSeconds(-5),
-                   .job = JobAt(0),
-                   .spec = std::make_shared<const JobSpec>(JobSpec{.name = ""})}}},
+       .events = {{.at = AtSeconds(-5),
+                   .fact = model::fact::Submitted{.job = JobAt(0),
+                                                  .spec = std::make_shared<const JobSpec>(
+                                                      JobSpec{.name = ""})}}}},
+      {.now = now,
+       .events = {{.at = AtSeconds(999.25), .fact = model::fact::Ended{.job = JobAt(7)}},
+                  {.at = now, .fact = model::fact::NodeDown{.node = NodeAt(3)}},
+                  {.at = now, .fact = model::fact::NodeUp{.node = NodeAt(300)}},
+                  {.at = now, .fact = model::fact::Cancelled{.job = JobAt(1'000'000'000'000)}},
+                  {.at = now, .fact = model::fact::Submitted{.job = JobAt(8), .spec = FullJob()}},
+                  {.at = now, .fact = model::fact::NoMoreSubmits{}},
+                  {.at = now,
+                   .fact = model::fact::Reported{.job = JobAt(8),
+                                                 .metrics = {{.name = "accuracy", .value = 1.0 / 3},
+                                                             {.name = "loss", .value = -0.0}}}},
+                  {.at = now, .fact = model::fact::Reported{.job = JobAt(9)}},
+                  {.at = now,
+                   .fact = model::fact::Cancelled{.job = JobAt(3),
+                                                  .others = {JobAt(4), JobAt(1'000'000'000)}}},
+                  {.at = now,
+                   .fact = model::fact::Held{.job = JobAt(3), .others = {JobAt(9)}, .held = true}},
+                  {.at = now,
+                   .fact =
+                       model::fact::Noted{
+                           .job = JobAt(8), .node = NodeAt(2), .bytes = std::string("a\0b", 3)}},
+                  {.at = now,
+                   .fact =
+                       model::fact::Barred{
+                           .job = JobAt(8), .nodes = {NodeAt(1), NodeAt(300)}, .held = true}},
+                  {.at = now, .fact = model::fact::Barred{.job = JobAt(8)}}}},
       {.now = now,
        .events =
-           {{.kind = model::EventKind::kEnded, .at = AtSeconds(999.25), .job = JobAt(7)},
-            {.kind = model::EventKind::kNodeDown, .at = now, .node = NodeAt(3)},
-            {.kind = model::EventKind::kNodeUp, .at = now, .node = NodeAt(300)},
-            {.kind = model::EventKind::kCancel, .at = now, .job = JobAt(1'000'000'000'000)},
-            {.kind = model::EventKind::kSubmit, .at = now, .job = JobAt(8), .spec = FullJob()},
-            {.kind = model::EventKind::kNoMoreSubmits, .at = now},
-            {.kind = model::EventKind::kReported,
-             .at = now,
-             .job = JobAt(8),
-             .metrics = {{.name = "accuracy", .value = 1.0 / 3}, {.name = "loss", .value = -0.0}}},
-            {.kind = model::EventKind::kReported, .at = now, .job = JobAt(9)},
-            {.kind = model::EventKind::kCancel,
-             .at = now,
-             .job = JobAt(3),
-             .others = {JobAt(4), JobAt(1'000'000'000)}},
-            {.kind = model::EventKind::kHeld,
-             .at = now,
-             .job = JobAt(3),
-             .others = {JobAt(9)},
-             .held = true},
-            {.kind = model::EventKind::kNoted,
-             .at = now,
-             .job = JobAt(8),
-             .node = NodeAt(2),
-             .note = std::string("a\0b", 3)},
-            {.kind = model::EventKind::kBarred,
-             .at = now,
-             .job = JobAt(8),
-             .barred = {NodeAt(1), NodeAt(300)},
-             .held = true},
-            {.kind = model::EventKind::kBarred, .at = now, .job = JobAt(8)}}},
+           {{.at = now, .fact = model::fact::Failed{.job = JobAt(1), .exit_code = -9}},
+            {.at = now, .fact = model::fact::GpusLost{.job = JobAt(2), .exit_code = 137}},
+            {.at = now, .fact = model::fact::Progress{.job = JobAt(3), .work_done = 1e-9}},
+            {.at = now, .fact = model::fact::Overrun{.job = JobAt(4), .work_done = 1e99}},
+            {.at = now, .fact = model::fact::Resized{.job = JobAt(5), .gpus = 64}},
+            {.at = now, .fact = model::fact::NodeDrained{.node = NodeAt(6)}},
+            {.at = now, .fact = model::fact::NodeUndrained{.node = NodeAt(7)}},
+            {.at = now,
+             .fact = model::fact::DataKept{.node = NodeAt(8),
+                                           .data = std::make_shared<const model::NodeData>()}},
+            {.at = now,
+             .fact = model::fact::Measured{.job = JobAt(9),
+                                           .gpus = 2,
+                                           .gpu_type = "V100",
+                                           .metrics = {{.name = "rate", .value = 7}}}},
+            {.at = now, .fact = model::fact::Requeued{.job = JobAt(10), .others = {JobAt(12)}}},
+            {.at = now, .fact = model::fact::ArraySubmitted{.job = JobAt(11), .spec = FullJob()}},
+            {.at = now, .fact = model::fact::Updated{.job = JobAt(12), .spec = FullJob()}},
+            {.at = now, .fact = model::fact::Configured{.note = "[nodes]"}}}},
       {.now = AtSeconds(1060), .events = {}},
   };
 }
@@ -131,23 +145,88 @@ void ExpectSameJob(const JobSpec& job, const JobSpec& expected) {
   EXPECT_EQ(job.profile_row, expected.profile_row);
 }
 
+// What facts say besides job, node and specification.
+struct Said {
+  int number = 0;
+  double work_done = 0;
+  bool held = false;
+  std::string text;
+  std::vector<Metric> metrics;
+  std::vector<NodeId> nodes;
+  std::vector<JobId> others;
+  friend bool operator==(const Said&, const Said&) = default;
+};
+
+template <typename T>
+Said SaidBy(const T& fact) {
+  Said said;
+  if constexpr (requires { fact.gpus; }) said.number = fact.gpus;
+  if constexpr (requires { fact.exit_code; }) said.number = fact.exit_code;
+  if constexpr (requires { fact.work_done; }) said.work_done = fact.work_done;
+  if constexpr (requires { fact.held; }) said.held = fact.held;
+  if constexpr (requires { fact.bytes; }) said.text = fact.bytes;
+  if constexpr (requires { fact.note; }) said.text = fact.note;
+  if constexpr (requires { fact.gpu_type; }) said.text = fact.gpu_type;
+  if constexpr (requires { fact.metrics; }) said.metrics = fact.metrics;
+  if constexpr (requires { fact.nodes; }) said.nodes = fact.nodes;
+  if constexpr (requires { fact.others; }) said.others = fact.others;
+  return said;
+}
+
 void ExpectSameFacts(const model::Batch& batch, const model::Batch& expected) {
   EXPECT_EQ(batch.now, expected.now);
   ASSERT_EQ(batch.events.size(), expected.events.size());
+  const auto said = [](const model::Event& event) {
+    return std::visit([](const auto& fact) { return SaidBy(fact); }, event.fact);
+  };
   for (std::size_t i = 0; i < expected.events.size(); ++i) {
-    EXPECT_EQ(batch.events[i].kind, expected.events[i].kind) << i;
+    EXPECT_EQ(batch.events[i].kind(), expected.events[i].kind()) << i;
     EXPECT_EQ(batch.events[i].at, expected.events[i].at) << i;
-    EXPECT_EQ(batch.events[i].job, expected.events[i].job) << i;
-    EXPECT_EQ(batch.events[i].node, expected.events[i].node) << i;
-    EXPECT_EQ(batch.events[i].metrics, expected.events[i].metrics) << i;
-    EXPECT_EQ(batch.events[i].note, expected.events[i].note) << i;
-    EXPECT_EQ(batch.events[i].barred, expected.events[i].barred) << i;
-    EXPECT_EQ(batch.events[i].held, expected.events[i].held) << i;
-    ASSERT_EQ(batch.events[i].spec != nullptr, expected.events[i].spec != nullptr) << i;
-    if (expected.events[i].spec != nullptr) {
-      ExpectSameJob(*batch.events[i].spec, *expected.events[i].spec);
+    EXPECT_EQ(batch.events[i].job(), expected.events[i].job()) << i;
+    EXPECT_EQ(batch.events[i].node(), expected.events[i].node()) << i;
+    EXPECT_TRUE(said(batch.events[i]) == said(expected.events[i])) << i;
+    const std::shared_ptr<const JobSpec> spec = expected.events[i].spec();
+    ASSERT_EQ(batch.events[i].spec() != nullptr, spec != nullptr) << i;
+    if (spec != nullptr) {
+      ExpectSameJob(*batch.events[i].spec(), *spec);
     }
   }
+}
+
+// The numbers of the kinds are those of their types.
+TEST(JournalTest, AllFactsAreOfEveryKind) {
+  std::set<model::EventKind> kinds;
+  for (const model::Batch& batch : AllFacts()) {
+    for (const model::Event& event : batch.events) {
+      kinds.insert(event.kind());
+    }
+  }
+  EXPECT_EQ(kinds.size(), model::kEventKinds);
+  using model::Event;
+  using model::EventKind;
+  EXPECT_EQ(Event{.fact = model::fact::Ended{}}.kind(), EventKind::kEnded);
+  EXPECT_EQ(Event{.fact = model::fact::NodeDown{}}.kind(), EventKind::kNodeDown);
+  EXPECT_EQ(Event{.fact = model::fact::NodeUp{}}.kind(), EventKind::kNodeUp);
+  EXPECT_EQ(Event{.fact = model::fact::Cancelled{}}.kind(), EventKind::kCancelled);
+  EXPECT_EQ(Event{.fact = model::fact::Submitted{}}.kind(), EventKind::kSubmitted);
+  EXPECT_EQ(Event{.fact = model::fact::NoMoreSubmits{}}.kind(), EventKind::kNoMoreSubmits);
+  EXPECT_EQ(Event{.fact = model::fact::Failed{}}.kind(), EventKind::kFailed);
+  EXPECT_EQ(Event{.fact = model::fact::GpusLost{}}.kind(), EventKind::kGpusLost);
+  EXPECT_EQ(Event{.fact = model::fact::Progress{}}.kind(), EventKind::kProgress);
+  EXPECT_EQ(Event{.fact = model::fact::Resized{}}.kind(), EventKind::kResized);
+  EXPECT_EQ(Event{.fact = model::fact::NodeDrained{}}.kind(), EventKind::kNodeDrained);
+  EXPECT_EQ(Event{.fact = model::fact::NodeUndrained{}}.kind(), EventKind::kNodeUndrained);
+  EXPECT_EQ(Event{.fact = model::fact::Reported{}}.kind(), EventKind::kReported);
+  EXPECT_EQ(Event{.fact = model::fact::Noted{}}.kind(), EventKind::kNoted);
+  EXPECT_EQ(Event{.fact = model::fact::Barred{}}.kind(), EventKind::kBarred);
+  EXPECT_EQ(Event{.fact = model::fact::DataKept{}}.kind(), EventKind::kDataKept);
+  EXPECT_EQ(Event{.fact = model::fact::Measured{}}.kind(), EventKind::kMeasured);
+  EXPECT_EQ(Event{.fact = model::fact::Held{}}.kind(), EventKind::kHeld);
+  EXPECT_EQ(Event{.fact = model::fact::Requeued{}}.kind(), EventKind::kRequeued);
+  EXPECT_EQ(Event{.fact = model::fact::ArraySubmitted{}}.kind(), EventKind::kArraySubmitted);
+  EXPECT_EQ(Event{.fact = model::fact::Updated{}}.kind(), EventKind::kUpdated);
+  EXPECT_EQ(Event{.fact = model::fact::Overrun{}}.kind(), EventKind::kOverrun);
+  EXPECT_EQ(Event{.fact = model::fact::Configured{}}.kind(), EventKind::kConfigured);
 }
 
 // Replays with these actions at every batch; the first failure, if any.
@@ -193,9 +272,9 @@ TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
     });
     const TimePoint now = AtSeconds(1);
     journal.Append(model::Batch{.now = now,
-                                .events = {{.kind = model::EventKind::kSubmit,
-                                            .at = now,
-                                            .spec = std::make_shared<const JobSpec>(job)}}});
+                                .events = {{.at = now,
+                                            .fact = model::fact::Submitted{
+                                                .spec = std::make_shared<const JobSpec>(job)}}}});
     journal.Append(std::span<const model::Action>());
     EXPECT_TRUE(journal.Flush().ok());
     return bytes;
@@ -204,15 +283,15 @@ TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
   ReplayWorld world(bytes);
   const model::Batch batch = world.Next(std::nullopt);
   ASSERT_TRUE(world.status().ok());
-  EXPECT_EQ(batch.events[0].spec->traits->data_set, traits.data_set);
-  EXPECT_EQ(batch.events[0].spec->traits->loader_workers, 3);
-  EXPECT_EQ(batch.events[0].spec->traits->gpu_types, traits.gpu_types);
-  EXPECT_EQ(batch.events[0].spec->traits->range, traits.range);
+  EXPECT_EQ(batch.events[0].spec()->traits->data_set, traits.data_set);
+  EXPECT_EQ(batch.events[0].spec()->traits->loader_workers, 3);
+  EXPECT_EQ(batch.events[0].spec()->traits->gpu_types, traits.gpu_types);
+  EXPECT_EQ(batch.events[0].spec()->traits->range, traits.range);
   for (const GpuRange range : {GpuRange{.least = 2}, GpuRange{.most = 8}}) {  // one end alone
     traits.range = range;
     const std::string one_end = written(traits);
     ReplayWorld one(one_end);
-    EXPECT_EQ(one.Next(std::nullopt).events.at(0).spec->traits->range, range);
+    EXPECT_EQ(one.Next(std::nullopt).events.at(0).spec()->traits->range, range);
   }
   traits.data_set->mib = 0;  // cannot be
   const std::string bad = written(traits);
@@ -230,12 +309,12 @@ TEST(JournalTest, WhatNodesKeepSurvives) {
       bytes += block;
       return {};
     });
-    journal.Append(
-        model::Batch{.now = AtSeconds(2),
-                     .events = {{.kind = model::EventKind::kDataKept,
-                                 .at = AtSeconds(1),
-                                 .node = NodeAt(3),
-                                 .data = std::make_shared<const model::NodeData>(of_node)}}});
+    journal.Append(model::Batch{
+        .now = AtSeconds(2),
+        .events = {
+            {.at = AtSeconds(1),
+             .fact = model::fact::DataKept{
+                 .node = NodeAt(3), .data = std::make_shared<const model::NodeData>(of_node)}}}});
     journal.Append(std::span<const model::Action>());
     EXPECT_TRUE(journal.Flush().ok());
     return bytes;
@@ -244,8 +323,8 @@ TEST(JournalTest, WhatNodesKeepSurvives) {
   ReplayWorld world(bytes);
   const model::Batch batch = world.Next(std::nullopt);
   ASSERT_TRUE(world.status().ok());
-  EXPECT_EQ(batch.events.at(0).node, NodeAt(3));
-  EXPECT_EQ(*batch.events.at(0).data, data);
+  EXPECT_EQ(batch.events.at(0).node(), NodeAt(3));
+  EXPECT_EQ(*batch.events.at(0).As<model::fact::DataKept>().data, data);
   const std::string bad = written({.cache_mib = -1});
   ReplayWorld damaged(bad);
   EXPECT_TRUE(damaged.Next(std::nullopt).done);
@@ -269,9 +348,9 @@ TEST(JournalTest, ExtremeTimesAndNumbersSurvive) {
   job.iterations = std::numeric_limits<double>::denorm_min();
   job.deadline = kEndOfTime;
   job.profile_row = -1;
-  const model::Batch batch{.now = AtSeconds(0),
-                           .events = {{.kind = model::EventKind::kSubmit,
-                                       .spec = std::make_shared<const JobSpec>(job)}}};
+  const model::Batch batch{
+      .now = AtSeconds(0),
+      .events = {{.fact = model::fact::Submitted{.spec = std::make_shared<const JobSpec>(job)}}}};
   const Written written = Write({batch}, {});
   ReplayWorld world(written.bytes);
   ExpectSameFacts(world.Next(std::nullopt), batch);
@@ -350,8 +429,7 @@ TEST(JournalTest, ADamagedBatchEndsTheReplayForGood) {
 }
 
 TEST(JournalTest, AnUnknownKindOfFactIsDamage) {
-  const model::Batch batch{.now = AtSeconds(0),
-                           .events = {{.kind = model::EventKind::kNoMoreSubmits}}};
+  const model::Batch batch{.now = AtSeconds(0), .events = {{.fact = model::fact::NoMoreSubmits{}}}};
   std::string bytes = Write({batch}, {}).bytes;
   ASSERT_EQ(bytes[3], static_cast<char>(model::EventKind::kNoMoreSubmits));
   ++bytes[3];

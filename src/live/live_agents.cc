@@ -34,10 +34,7 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
 
 void LiveWorld::TakeData(NodeId node, const v1::DataReport& data) {
   if (auto told = state_.leases.HearData(node, data)) {
-    Add({.kind = model::EventKind::kDataKept,
-         .at = state_.now,
-         .node = node,
-         .data = std::move(told)});
+    Add({.at = state_.now, .fact = model::fact::DataKept{.node = node, .data = std::move(told)}});
   }
 }
 
@@ -72,7 +69,7 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   judge_.SetRenewed(std::nullopt);
   judge_.NoteRenewed(id);
   if (!node.available && !node.drained) {
-    Add({.kind = model::EventKind::kNodeUp, .at = state_.now, .node = id});
+    Add({.at = state_.now, .fact = model::fact::NodeUp{.node = id}});
   }
 }
 
@@ -238,14 +235,13 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
   if (!job.ending) {
     // Only what is on disk counts when an attempt has gone.
     if (job.counts_work() && report.checkpointed_iterations() > job.iterations_saved) {
-      Add({.kind = model::EventKind::kProgress,
-           .at = state_.now,
-           .job = id,
-           .work_done = report.checkpointed_iterations()});
+      Add({.at = state_.now,
+           .fact =
+               model::fact::Progress{.job = id, .work_done = report.checkpointed_iterations()}});
     }
     if (attempt.has_finished()) {
       judge_.NoteRunsWell(id, attempt);
-      Add({.kind = model::EventKind::kEnded, .at = state_.now, .job = id});
+      Add({.at = state_.now, .fact = model::fact::Ended{.job = id}});
     } else {
       TellMetrics(id);  // the next decision is about what it has left behind
       if (!attempt.stopping && !report.finished()) {

@@ -19,15 +19,13 @@
 namespace trainyard::live {
 namespace {
 
-bool SpeaksOfNode(model::EventKind kind) {
-  return kind == model::EventKind::kNodeDown || kind == model::EventKind::kNodeUp ||
-         kind == model::EventKind::kNodeDrained || kind == model::EventKind::kNodeUndrained ||
-         kind == model::EventKind::kDataKept;
+// Notes are the live world's own, whatever they name.
+bool SpeaksOfNode(const model::Event& event) {
+  return event.kind() != model::EventKind::kNoted && event.is_of_node();
 }
 
-bool SpeaksOfJob(model::EventKind kind) {
-  return !SpeaksOfNode(kind) && kind != model::EventKind::kNoMoreSubmits &&
-         kind != model::EventKind::kNoted;
+bool SpeaksOfJob(const model::Event& event) {
+  return event.kind() != model::EventKind::kNoted && event.is_of_job();
 }
 
 }  // namespace
@@ -95,7 +93,7 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   }
   if (fresh_) {
     for (std::size_t i = 0; i < state_.leases.size(); ++i) {
-      Add({.kind = model::EventKind::kNodeDown, .at = state_.now, .node = NodeAt(i)});
+      Add({.at = state_.now, .fact = model::fact::NodeDown{.node = NodeAt(i)}});
     }
   }
   while (!inbox_.empty()) {
@@ -114,9 +112,8 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   for (model::Event& fact : overruns_.TakeFacts()) {
     Add(std::move(fact));
   }
-  for (model::Event& fact : meter_.TakeFacts()) {
-    fact.at = state_.now;
-    Add(std::move(fact));
+  for (model::fact::Measured& fact : meter_.TakeFacts()) {
+    Add({.at = state_.now, .fact = std::move(fact)});
   }
   Conclude();
   return !batch_.events.empty();
@@ -132,8 +129,8 @@ bool LiveWorld::AbsorbOutage() {
   for (std::size_t i = 0; i < state_.leases.size(); ++i) {
     const NodeId node = NodeAt(i);
     if (state_.leases[node].available && !state_.leases[node].drained) {
-      Add({.kind = model::EventKind::kNodeDrained, .at = state_.now, .node = node});
-      Add({.kind = model::EventKind::kNodeUndrained, .at = state_.now, .node = node});
+      Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
+      Add({.at = state_.now, .fact = model::fact::NodeUndrained{.node = node}});
     }
   }
   Conclude();
@@ -151,11 +148,10 @@ void LiveWorld::Take(Input& input) {
     case Input::Kind::kAgentGone:
       return TakeAgentGone(input.number);
     case Input::Kind::kNoMoreSubmits:
-      return Add({.kind = model::EventKind::kNoMoreSubmits, .at = state_.now});
+      return Add({.at = state_.now, .fact = model::fact::NoMoreSubmits{}});
     case Input::Kind::kConfiguration:
-      return Add({.kind = model::EventKind::kConfigured,
-                  .at = state_.now,
-                  .note = std::move(input.configuration)});
+      return Add({.at = state_.now,
+                  .fact = model::fact::Configured{.note = std::move(input.configuration)}});
   }
 }
 
@@ -182,7 +178,7 @@ void LiveWorld::ExpireLeases() {
     }
     judge_.NoteAgentLost(node);
     change_log_.NoteLost(node);
-    Add({.kind = model::EventKind::kNodeDown, .at = state_.now, .node = node});
+    Add({.at = state_.now, .fact = model::fact::NodeDown{.node = node}});
   }
 }
 
@@ -195,44 +191,44 @@ void LiveWorld::Add(model::Event event) {
 }
 
 void LiveWorld::Note(const model::Event& event) {
-  if (!event.others.empty()) {
+  if (!event.others().empty()) {
     return model::ForEachJob(event, [this](const model::Event& one) { Note(one); });
   }
   fresh_ = false;
-  if (SpeaksOfJob(event.kind)) {
-    state_.touched.jobs.Add(event.job);
+  if (SpeaksOfJob(event)) {
+    state_.touched.jobs.Add(event.job());
   }
   notices_.Note(event);
   state_.history.Note(event, state_.jobs, state_.cluster);
   state_.changes.Note(event);
-  if (SpeaksOfNode(event.kind)) {
+  if (SpeaksOfNode(event)) {
     state_.leases.Note(event);
-  } else if (SpeaksOfJob(event.kind)) {
+  } else if (SpeaksOfJob(event)) {
     state_.jobs.Note(event);
   }
-  switch (event.kind) {
-    case model::EventKind::kSubmit:
-    case model::EventKind::kSubmitArray:
+  switch (event.kind()) {
+    case model::EventKind::kSubmitted:
+    case model::EventKind::kArraySubmitted:
       return state_.attempts.Resize(state_.jobs.size());
     case model::EventKind::kEnded:
     case model::EventKind::kFailed:
-    case model::EventKind::kCancel:
-      state_.metrics.Drop(event.job);
-      state_.changes.Drop(event.job);
-      meter_.Drop(event.job);
-      return calls_.AnswerVerdict(event.job);  // there will be no other
+    case model::EventKind::kCancelled:
+      state_.metrics.Drop(event.job());
+      state_.changes.Drop(event.job());
+      meter_.Drop(event.job());
+      return calls_.AnswerVerdict(event.job());  // there will be no other
     case model::EventKind::kReported:
-      return state_.metrics.Note(event);
+      return state_.metrics.Note(event.As<model::fact::Reported>(), event.at);
     case model::EventKind::kMeasured:
       ++state_.measured_facts;
       return;
     case model::EventKind::kNodeDown:
-      return Fence(event.node);
+      return Fence(event.node());
     case model::EventKind::kNoted:
       return state_.jobs.Note(event);
     case model::EventKind::kConfigured: {
-      Result<engine::SharedConfiguration> next =
-          engine_.ReadConfiguration(event.note, *state_.configuration);
+      Result<engine::SharedConfiguration> next = engine_.ReadConfiguration(
+          event.As<model::fact::Configured>().note, *state_.configuration);
       CHECK(next.ok());  // it has been read before
       return Adopt(std::move(next).value());
     }
@@ -253,15 +249,15 @@ void LiveWorld::Fence(NodeId node) {
 }
 
 void LiveWorld::TellMetrics(JobId job) {
-  if (std::optional<model::Event> event = state_.metrics.Untold(job, state_.now)) {
-    Add(std::move(*event));
+  if (std::optional<model::fact::Reported> fact = state_.metrics.Untold(job)) {
+    Add({.at = state_.now, .fact = *std::move(fact)});
   }
 }
 
 void LiveWorld::SortFacts() {
   const auto place = [](const model::Event& event) {
-    const bool by_job = !model::MayBeOfSeveral(event.kind);
-    return std::pair(model::TakingOrder(event.kind), by_job ? event.job : JobId{});
+    const bool by_job = !model::MayBeOfSeveral(event.kind());
+    return std::pair(model::TakingOrder(event.kind()), by_job ? event.job() : JobId{});
   };
   std::stable_sort(
       batch_.events.begin(), batch_.events.end(),
@@ -534,19 +530,23 @@ Status LiveWorld::Restore(const model::Batch& batch) {
   restoring_ = true;
   state_.now = batch.now;
   for (const model::Event& event : batch.events) {
-    if (event.kind == model::EventKind::kConfigured) {
-      RETURN_IF_ERROR(engine_.ReadConfiguration(event.note, *state_.configuration));
+    if (event.kind() == model::EventKind::kConfigured) {
+      RETURN_IF_ERROR(engine_.ReadConfiguration(event.As<model::fact::Configured>().note,
+                                                *state_.configuration));
     }
-    const bool submit =
-        event.kind == model::EventKind::kSubmit || event.kind == model::EventKind::kSubmitArray;
+    const bool submit = event.kind() == model::EventKind::kSubmitted ||
+                        event.kind() == model::EventKind::kArraySubmitted;
     const auto is_missing = [this](NodeId node) { return Index(node) >= state_.leases.size(); };
-    if (is_missing(event.node) ||
-        std::any_of(event.barred.begin(), event.barred.end(), is_missing) ||
-        (submit && Index(event.job) != state_.jobs.size()) ||
-        (!submit && SpeaksOfJob(event.kind) && !state_.jobs.has(event.job)) ||
-        (!event.others.empty() && !state_.jobs.has(event.others.back()))) {
-      return BadInput("the journal speaks of job " + std::to_string(state_.numbers.Of(event.job)) +
-                      " and node " + std::to_string(Index(event.node)) +
+    const auto* const barred = std::get_if<model::fact::Barred>(&event.fact);
+    if (is_missing(event.node()) ||
+        (barred != nullptr &&
+         std::any_of(barred->nodes.begin(), barred->nodes.end(), is_missing)) ||
+        (submit && Index(event.job()) != state_.jobs.size()) ||
+        (!submit && SpeaksOfJob(event) && !state_.jobs.has(event.job())) ||
+        (!event.others().empty() && !state_.jobs.has(event.others().back()))) {
+      return BadInput("the journal speaks of job " +
+                      std::to_string(state_.numbers.Of(event.job())) + " and node " +
+                      std::to_string(Index(event.node())) +
                       ", which are not there; expected the cluster and journal of this controller");
     }
     Note(event);

@@ -77,18 +77,18 @@ model::Event FactOf(Note note, TimePoint at) {
   std::uint8_t mark = MarkOf(note);
   state(mark);
   std::visit(Unmarked{mark, state}, note);
-  return {.kind = model::EventKind::kNoted,
-          .at = at,
-          .job = std::visit([](const auto& one) { return one.job; }, note),
-          .node = NodeOf(note),
-          .note = state.TakeBytes()};
+  return {
+      .at = at,
+      .fact = model::fact::Noted{.job = std::visit([](const auto& one) { return one.job; }, note),
+                                 .node = NodeOf(note),
+                                 .bytes = state.TakeBytes()}};
 }
 
 std::optional<Note> NoteOf(const model::Event& event) {
-  if (event.kind != model::EventKind::kNoted) {
+  if (event.kind() != model::EventKind::kNoted) {
     return std::nullopt;
   }
-  StateStream state(event.note);
+  StateStream state(event.As<model::fact::Noted>().bytes);
   std::uint8_t mark = 0;
   state(mark);
   std::optional<Note> note = Unread(mark);

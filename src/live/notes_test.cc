@@ -19,11 +19,12 @@ TEST(NotesTest, NotesComeBackAsTheyWereAndWithTheBytesOfOldJournals) {
                                                   .text = "t",
                                                   .soon = true},
                                       kAt);
-  EXPECT_EQ(failure.kind, model::EventKind::kNoted);
+  EXPECT_EQ(failure.kind(), model::EventKind::kNoted);
   EXPECT_EQ(failure.at, kAt);
-  EXPECT_EQ(failure.job, JobId{3});
-  EXPECT_EQ(failure.node, NodeId{1});
-  EXPECT_EQ(failure.note, std::string("\x02\x03\x01\x01\x01\x00\x00\x01t\x00\x01\x01", 12));
+  EXPECT_EQ(failure.job(), JobId{3});
+  EXPECT_EQ(failure.node(), NodeId{1});
+  EXPECT_EQ(failure.As<model::fact::Noted>().bytes,
+            std::string("\x02\x03\x01\x01\x01\x00\x00\x01t\x00\x01\x01", 12));
   const auto read = NoteAs<FailureNote>(failure);
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->kind, FailureNote::Kind::kRanWell);
@@ -33,23 +34,24 @@ TEST(NotesTest, NotesComeBackAsTheyWereAndWithTheBytesOfOldJournals) {
 
   const model::Event change =
       FactOf(ChangeNote{.job = JobId{4}, .text = "held", .other_jobs = {JobId{5}}}, kAt);
-  EXPECT_EQ(change.note, std::string("\xCB\x01\x00\x04\x00\x04held\x01\x05\x00", 13));
+  EXPECT_EQ(change.As<model::fact::Noted>().bytes,
+            std::string("\xCB\x01\x00\x04\x00\x04held\x01\x05\x00", 13));
   EXPECT_EQ(NoteAs<ChangeNote>(change)->other_jobs, std::vector<JobId>{JobId{5}});
   EXPECT_EQ(NoteAs<ChangeNote>(change)->text, "held");
 
   const model::Event end = FactOf(EndNote{.job = JobId{6}, .text = "x"}, kAt);
-  EXPECT_EQ(end.note, std::string("\xC9\x01\x06\x00\x01x", 6));
+  EXPECT_EQ(end.As<model::fact::Noted>().bytes, std::string("\xC9\x01\x06\x00\x01x", 6));
   EXPECT_EQ(NoteAs<EndNote>(end)->text, "x");
 
   const model::Event begin = FactOf(BeginNote{.job = JobId{6}}, kAt);
-  EXPECT_EQ(begin.note, std::string("\xCA\x01\x06\x00", 4));
+  EXPECT_EQ(begin.As<model::fact::Noted>().bytes, std::string("\xCA\x01\x06\x00", 4));
   EXPECT_TRUE(NoteAs<BeginNote>(begin).has_value());
 }
 
 TEST(NotesTest, ChangesOfOneJobAreReadAsTheFirstVersionsWroteThem) {
-  const model::Event event{.kind = model::EventKind::kNoted,
-                           .at = kAt,
-                           .note = std::string("\xC8\x01\x00\x04\x00\x04held", 10)};
+  const model::Event event{
+      .at = kAt,
+      .fact = model::fact::Noted{.bytes = std::string("\xC8\x01\x00\x04\x00\x04held", 10)}};
   const auto note = NoteAs<ChangeNote>(event);
   ASSERT_TRUE(note.has_value());
   EXPECT_EQ(note->job, JobId{4});
@@ -61,10 +63,11 @@ TEST(NotesTest, OtherBytesAreNoNote) {
   for (const std::string& bytes :
        {std::string(), std::string("\x06"), std::string("\xCC\x01"), std::string("\xC9\x01\x06"),
         std::string("\xCA\x01\x06\x00\x00", 5), std::string("\xFF\xFF\xFF")}) {
-    EXPECT_FALSE(NoteOf({.kind = model::EventKind::kNoted, .note = bytes}).has_value());
+    EXPECT_FALSE(NoteOf({.fact = model::fact::Noted{.bytes = bytes}}).has_value());
   }
-  model::Event other = FactOf(BeginNote{.job = JobId{6}}, kAt);
-  other.kind = model::EventKind::kCancel;
+  const model::Event other{
+      .fact = model::fact::Configured{
+          .note = FactOf(BeginNote{.job = JobId{6}}, kAt).As<model::fact::Noted>().bytes}};
   EXPECT_FALSE(NoteOf(other).has_value()) << "a fact of another kind";
 }
 

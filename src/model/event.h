@@ -2,9 +2,12 @@
 // Facts that go into the engine and actions that come out of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "trainyard/ids.h"
@@ -15,37 +18,256 @@
 
 namespace trainyard::model {
 
-enum class EventKind : std::uint8_t {
-  kEnded = 0,  // a job finished its work
-  kNodeDown,   // its jobs lose their GPUs, and the work since their last checkpoint
-  kNodeUp,
-  kCancel,
-  kSubmit,
-  kNoMoreSubmits,  // the trace is exhausted
-  // What only a live world can know.
-  kFailed,         // a job ended without having done its work
-  kGpusLost,       // a running job's workers are gone; it waits again
-  kProgress,       // how much work a job has really done
-  kResize,         // the user asks for another number of GPUs
-  kNodeDrained,    // gets no jobs until kNodeUp; jobs on it are preempted and lose no work
-  kNodeUndrained,  // may come up again; kNodeUp says that it does
-  kReported,       // what a job says of itself
-  kNoted,          // what only the live world must remember; nothing to the engine
-  kBarred,         // the nodes that a job may not lie on, and whether it may run at all for now
-  kDataKept,       // which data sets a node keeps
-  kMeasured,       // what has been measured of a job: rate, stages, costs of changes
-  kHeld,           // its user holds a job back, or does so no longer
-  kRequeued,       // its user makes a job give its GPUs back and wait again
-  kSubmitArray,    // a job for each task of an array: `job` is the first, the others follow it
-  kUpdated,        // another specification, on as many GPUs
-  kOverrun,        // a running job has run longer than what is known of its work takes
-  kConfigured,     // another configuration takes the place of the present one
-};
-inline constexpr EventKind kLastEventKind = EventKind::kConfigured;
+// The copies of data sets on a node, and how it gets others.
+struct NodeData {
+  std::int64_t cache_mib = 0;
+  std::int64_t rate_kbps = 0;  // of each fetch; 0: as the cluster file says
+  std::vector<DataSet> held;   // whole ones, by name, with their size there
 
-// Whether the fact may be one about several jobs, Event::others.
+  friend bool operator==(const NodeData&, const NodeData&) = default;
+};
+
+// What has happened: a type for each kind. `others` are further jobs of which the fact says the
+// same, ascending, behind `job`.
+namespace fact {
+
+// A job finished its work.
+struct Ended {
+  JobId job{};
+};
+// Its jobs lose their GPUs, and the work since their last checkpoint.
+struct NodeDown {
+  NodeId node{};
+};
+struct NodeUp {
+  NodeId node{};
+};
+struct Cancelled {
+  JobId job{};
+  std::vector<JobId> others{};
+};
+struct Submitted {
+  JobId job{};
+  // Shared with the trace that it came from, so that a million rows are stored once.
+  std::shared_ptr<const JobSpec> spec{};
+};
+// The trace is exhausted.
+struct NoMoreSubmits {};
+
+// What only a live world can know.
+
+// A job ended without having done its work.
+struct Failed {
+  JobId job{};
+  int exit_code = 0;  // of its workers; 0: none of them failed
+};
+// A running job's workers are gone; it waits again.
+struct GpusLost {
+  JobId job{};
+  int exit_code = 0;  // as of Failed
+};
+// How much work a job has really done.
+struct Progress {
+  JobId job{};
+  double work_done = 0;  // since the beginning, in units of the execution model
+};
+// The user asks for another number of GPUs.
+struct Resized {
+  JobId job{};
+  int gpus = 0;
+};
+// Gets no jobs until NodeUp; jobs on it are preempted and lose no work.
+struct NodeDrained {
+  NodeId node{};
+};
+// May come up again; NodeUp says that it does.
+struct NodeUndrained {
+  NodeId node{};
+};
+// What a job says of itself.
+struct Reported {
+  JobId job{};
+  std::vector<Metric> metrics{};  // those that have changed
+};
+// What only the live world must remember; nothing to the engine.
+struct Noted {
+  JobId job{};
+  NodeId node{};
+  std::string bytes{};  // of live/notes.h
+};
+// The nodes that a job may not lie on, and whether it may run at all for now.
+struct Barred {
+  JobId job{};
+  std::vector<NodeId> nodes{};  // all that it avoids from now on, ascending
+  bool held = false;            // it gets no GPUs until another fact of the kind says otherwise
+};
+// Which data sets a node keeps.
+struct DataKept {
+  NodeId node{};
+  std::shared_ptr<const NodeData> data{};
+};
+// What has been measured of a job: rate, stages, costs of changes.
+struct Measured {
+  JobId job{};
+  int gpus = 0;  // on so many
+  std::string gpu_type{};
+  std::vector<Metric> metrics{};  // by the names of profile::Measure
+};
+// Its user holds a job back, or does so no longer.
+struct Held {
+  JobId job{};
+  std::vector<JobId> others{};
+  bool held = false;
+};
+// Its user makes a job give its GPUs back and wait again.
+struct Requeued {
+  JobId job{};
+  std::vector<JobId> others{};
+  bool held = false;
+};
+// A job for each task of an array: `job` is the first, the others follow it.
+struct ArraySubmitted {
+  JobId job{};
+  std::shared_ptr<const JobSpec> spec{};
+};
+// Another specification; Resized says of another number of GPUs besides.
+struct Updated {
+  JobId job{};
+  std::shared_ptr<const JobSpec> spec{};
+};
+// A running job has run longer than what is known of its work takes.
+struct Overrun {
+  JobId job{};
+  double work_done = 0;  // as of Progress; 0: unknown
+};
+// Another configuration takes the place of the present one.
+struct Configured {
+  std::string note{};  // as engine::ConfigurationSource reads it
+};
+
+}  // namespace fact
+
+// In the order of EventKind.
+using Fact =
+    std::variant<fact::Ended, fact::NodeDown, fact::NodeUp, fact::Cancelled, fact::Submitted,
+                 fact::NoMoreSubmits, fact::Failed, fact::GpusLost, fact::Progress, fact::Resized,
+                 fact::NodeDrained, fact::NodeUndrained, fact::Reported, fact::Noted, fact::Barred,
+                 fact::DataKept, fact::Measured, fact::Held, fact::Requeued, fact::ArraySubmitted,
+                 fact::Updated, fact::Overrun, fact::Configured>;
+
+// The numbers of the kinds, which the journal has: new ones come last.
+enum class EventKind : std::uint8_t {
+  kEnded = 0,
+  kNodeDown,
+  kNodeUp,
+  kCancelled,
+  kSubmitted,
+  kNoMoreSubmits,
+  kFailed,
+  kGpusLost,
+  kProgress,
+  kResized,
+  kNodeDrained,
+  kNodeUndrained,
+  kReported,
+  kNoted,
+  kBarred,
+  kDataKept,
+  kMeasured,
+  kHeld,
+  kRequeued,
+  kArraySubmitted,
+  kUpdated,
+  kOverrun,
+  kConfigured,
+};
+inline constexpr std::size_t kEventKinds = std::variant_size_v<Fact>;
+
+namespace fact {
+
+template <typename T>
+concept OfJob = requires(T one) {
+  one.job;
+};
+template <typename T>
+concept OfNode = requires(T one) {
+  one.node;
+};
+template <typename T>
+concept OfSeveral = requires(T one) {
+  one.others;
+};
+template <typename T>
+concept WithSpec = requires(T one) {
+  one.spec;
+};
+
+}  // namespace fact
+
+struct Event {
+  TimePoint at{};
+  Fact fact{};
+
+  [[nodiscard]] EventKind kind() const { return static_cast<EventKind>(fact.index()); }
+  // REQUIRES: it is one of that kind.
+  template <typename T>
+  [[nodiscard]] const T& As() const {
+    return std::get<T>(fact);
+  }
+  // The job and the node that it is about; the first ones: it is about none.
+  [[nodiscard]] JobId job() const {
+    return std::visit(
+        [](const auto& one) {
+          if constexpr (fact::OfJob<decltype(one)>) {
+            return one.job;
+          }
+          return JobId{};
+        },
+        fact);
+  }
+  [[nodiscard]] NodeId node() const {
+    return std::visit(
+        [](const auto& one) {
+          if constexpr (fact::OfNode<decltype(one)>) {
+            return one.node;
+          }
+          return NodeId{};
+        },
+        fact);
+  }
+  [[nodiscard]] bool is_of_job() const {
+    return std::visit([](const auto& one) { return fact::OfJob<decltype(one)>; }, fact);
+  }
+  [[nodiscard]] bool is_of_node() const {
+    return std::visit([](const auto& one) { return fact::OfNode<decltype(one)>; }, fact);
+  }
+  // Further jobs of which it says the same.
+  [[nodiscard]] std::span<const JobId> others() const {
+    return std::visit(
+        [](const auto& one) -> std::span<const JobId> {
+          if constexpr (fact::OfSeveral<decltype(one)>) {
+            return one.others;
+          }
+          return {};
+        },
+        fact);
+  }
+  // Of a fact that has one; null: it has none.
+  [[nodiscard]] std::shared_ptr<const JobSpec> spec() const {
+    return std::visit(
+        [](const auto& one) -> std::shared_ptr<const JobSpec> {
+          if constexpr (fact::WithSpec<decltype(one)>) {
+            return one.spec;
+          }
+          return nullptr;
+        },
+        fact);
+  }
+};
+
+// Whether facts of the kind may be about several jobs.
 [[nodiscard]] constexpr bool MayBeOfSeveral(EventKind kind) {
-  return kind == EventKind::kCancel || kind == EventKind::kHeld || kind == EventKind::kRequeued;
+  return kind == EventKind::kCancelled || kind == EventKind::kHeld || kind == EventKind::kRequeued;
 }
 
 // The order in which facts of one instant are taken; then by job. Where it says the same of two, as
@@ -78,13 +300,13 @@ inline constexpr EventKind kLastEventKind = EventKind::kConfigured;
       return 7;
     case EventKind::kBarred:
       return 8;
-    case EventKind::kCancel:
+    case EventKind::kCancelled:
       return 9;
-    case EventKind::kResize:
+    case EventKind::kResized:
     case EventKind::kUpdated:
       return 10;
-    case EventKind::kSubmit:
-    case EventKind::kSubmitArray:
+    case EventKind::kSubmitted:
+    case EventKind::kArraySubmitted:
       return 11;
     case EventKind::kHeld:  // of what is submitted held, too
     case EventKind::kRequeued:
@@ -95,53 +317,25 @@ inline constexpr EventKind kLastEventKind = EventKind::kConfigured;
   return 14;
 }
 
-// The copies of data sets on a node, and how it gets others.
-struct NodeData {
-  std::int64_t cache_mib = 0;
-  std::int64_t rate_kbps = 0;  // of each fetch; 0: as the cluster file says
-  std::vector<DataSet> held;   // whole ones, by name, with their size there
-
-  friend bool operator==(const NodeData&, const NodeData&) = default;
-};
-
-struct Event {
-  EventKind kind{};
-  TimePoint at{};
-  JobId job{};  // all kinds but those about nodes
-  // Further jobs of which it says the same, ascending, behind `job`; see MayBeOfSeveral.
-  std::vector<JobId> others{};
-  NodeId node{};  // the kinds about nodes
-  // kSubmit, kSubmitArray, kUpdated. Shared with the trace that it came from, so that a million
-  // rows are stored once.
-  std::shared_ptr<const JobSpec> spec{};
-  // kProgress, kOverrun: since the beginning, in units of the execution model; kOverrun: 0: unknown
-  double work_done = 0;
-  int gpus = 0;       // kResize; kMeasured: on so many
-  int exit_code = 0;  // kFailed, kGpusLost: of its workers; 0: none of them failed
-  // kReported: the metrics that have changed; kMeasured: by the names of profile::Measure
-  std::vector<Metric> metrics{};
-  std::vector<NodeId> barred{};  // kBarred: all nodes that the job avoids from now on, ascending
-  // kBarred, kHeld, kRequeued: it gets no GPUs until another fact of the kind says otherwise.
-  bool held = false;
-  // kNoted: bytes of the live world's own; kMeasured: GPU type; kConfigured: the configuration, as
-  // engine::ConfigurationSource reads it
-  std::string note{};
-  std::shared_ptr<const NodeData> data{};  // kDataKept
-};
-
-// The fact of each of its jobs alone.
+// Calls `visit` with the fact of each of its jobs alone.
 template <typename Visit>
 void ForEachJob(const Event& event, Visit visit) {
-  if (event.others.empty()) {
+  if (event.others().empty()) {
     return visit(event);
   }
-  Event one = event;
-  one.others.clear();
-  visit(one);
-  for (const JobId job : event.others) {
-    one.job = job;
-    visit(one);
-  }
+  std::visit(
+      [&](const auto& of) {
+        if constexpr (fact::OfSeveral<decltype(of)>) {
+          auto one = of;
+          one.others.clear();
+          visit(Event{.at = event.at, .fact = one});
+          for (const JobId job : of.others) {
+            one.job = job;
+            visit(Event{.at = event.at, .fact = one});
+          }
+        }
+      },
+      event.fact);
 }
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.

@@ -17,13 +17,13 @@ const GpuType* MeasuredModel::TypeOf(const Slices& slices) const {
   return type;
 }
 
-bool MeasuredModel::Add(const JobSpec& job, const model::Event& fact) {
+bool MeasuredModel::Add(const JobSpec& job, const model::fact::Measured& fact) {
   bool changed = false;
   for (const Metric& metric : fact.metrics) {
     if (const std::optional<Measure> measure = MeasureNamed(metric.name)) {
       changed |= book_.Add({.model = job.model,
                             .batch_size = job.batch_size,
-                            .gpu_type = fact.note,
+                            .gpu_type = fact.gpu_type,
                             .gpus = fact.gpus},
                            *measure, metric.value);
     }

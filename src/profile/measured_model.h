@@ -42,8 +42,8 @@ class MeasuredModel : public ExecutionModel {
     return std::nullopt;
   }
 
-  // What a fact of kMeasured says of the job; true: the book says something else now.
-  bool Add(const JobSpec& job, const model::Event& fact);
+  // What the fact says of the job; true: the book says something else now.
+  bool Add(const JobSpec& job, const model::fact::Measured& fact);
   // The specification with the stages that have been measured, or itself.
   [[nodiscard]] std::shared_ptr<const JobSpec> Corrected(
       const std::shared_ptr<const JobSpec>& spec) const;

@@ -17,7 +17,7 @@ class WithoutArrivals final : public engine::World {
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override {
     if (!said_) {
       said_ = true;
-      return {.now = begin_, .events = {{.kind = model::EventKind::kNoMoreSubmits, .at = begin_}}};
+      return {.now = begin_, .events = {{.at = begin_, .fact = model::fact::NoMoreSubmits{}}}};
     }
     return world_.Next(wake_at);
   }

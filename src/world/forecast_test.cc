@@ -81,13 +81,12 @@ TEST_F(ForecastTest, AJobThatIsLateMayEndAtAnyTime) {
   const scheduler::Bundle bundle = BundleOf("fifo");
   Start(bundle, {Job("a", 0, 4, 10)}, 5);
   const auto next = std::make_shared<const JobSpec>(Job("b", 20, 4, 7));
-  ASSERT_TRUE(engine_
-                  ->Step({.now = AtSeconds(20),
-                          .events = {{.kind = model::EventKind::kSubmit,
-                                      .at = AtSeconds(20),
-                                      .job = JobAt(1),
-                                      .spec = next}}})
-                  .ok());
+  ASSERT_TRUE(
+      engine_
+          ->Step({.now = AtSeconds(20),
+                  .events = {{.at = AtSeconds(20),
+                              .fact = model::fact::Submitted{.job = JobAt(1), .spec = next}}}})
+          .ok());
   const std::unique_ptr<engine::Engine> fork = ForkDecidedBy(bundle);
   ASSERT_TRUE(forks_.Run(*fork, std::nullopt).ok());
   EXPECT_EQ(End(*fork, 0), 20);
@@ -129,12 +128,11 @@ TEST_F(ForecastTest, TheEndOfALateJobIsNoCauseToDecideInThePast) {
   const Components chooser = catalog::Make(ComponentKind::kPolicy, {.name = "auto"}, {}).value();
   Start(BundleOf("fifo"), {Job("a", 0, 4, 10), Job("b", 1, 2, 50), Job("c", 2, 4, 5)}, 5,
         chooser.selector.get(), {BundleOf("fifo"), BundleOf("srtf")});
-  ASSERT_TRUE(engine_
-                  ->Step({.now = AtSeconds(30),
-                          .events = {{.kind = model::EventKind::kEnded,
-                                      .at = AtSeconds(30),
-                                      .job = JobAt(2)}}})
-                  .ok());
+  ASSERT_TRUE(
+      engine_
+          ->Step({.now = AtSeconds(30),
+                  .events = {{.at = AtSeconds(30), .fact = model::fact::Ended{.job = JobAt(2)}}}})
+          .ok());
   EXPECT_EQ(engine_->records()[2].done, AtSeconds(30));
   EXPECT_EQ(engine_->records()[0].grant.gpus, 4);
 }

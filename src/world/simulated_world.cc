@@ -50,13 +50,16 @@ void SimulatedWorld::AddNodeChanges(model::Batch& batch) {
     if (change.at > batch.now) {
       break;
     }
-    batch.events.push_back(
-        {.kind = change.up ? model::EventKind::kNodeUp : model::EventKind::kNodeDown,
-         .at = change.at,
-         .node = change.node});
+    batch.events.push_back({.at = change.at});
+    if (change.up) {
+      batch.events.back().fact = model::fact::NodeUp{change.node};
+    } else {
+      batch.events.back().fact = model::fact::NodeDown{change.node};
+    }
   }
-  std::stable_sort(batch.events.begin() + first, batch.events.end(),
-                   [](const model::Event& a, const model::Event& b) { return a.kind < b.kind; });
+  std::stable_sort(
+      batch.events.begin() + first, batch.events.end(),
+      [](const model::Event& a, const model::Event& b) { return a.kind() < b.kind(); });
 }
 
 void SimulatedWorld::AddSubmits(model::Batch& batch) {
@@ -67,13 +70,13 @@ void SimulatedWorld::AddSubmits(model::Batch& batch) {
     if (job.known_from() > batch.now) {
       break;
     }
-    batch.events.push_back({.kind = model::EventKind::kSubmit,
-                            .at = job.known_from(),
-                            .job = JobAt(row),
-                            .spec = std::shared_ptr<const JobSpec>(jobs_, &job)});
+    batch.events.push_back(
+        {.at = job.known_from(),
+         .fact = model::fact::Submitted{.job = JobAt(row),
+                                        .spec = std::shared_ptr<const JobSpec>(jobs_, &job)}});
   }
   if (before != next_submit_ && next_submit_ == order_.size()) {
-    batch.events.push_back({.kind = model::EventKind::kNoMoreSubmits, .at = batch.now});
+    batch.events.push_back({.at = batch.now, .fact = model::fact::NoMoreSubmits{}});
   }
 }
 

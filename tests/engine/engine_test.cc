@@ -265,17 +265,17 @@ TEST(EngineTest, ACancelledJobMakesRoom) {
   engine::Engine engine(fifo.On(MakeCluster(1, 1)));
   model::Batch batch;
   for (std::size_t i = 0; i < 3; ++i) {
-    batch.events.push_back({.kind = model::EventKind::kSubmit,
-                            .job = JobAt(i),
-                            .spec = std::make_shared<const JobSpec>(MakeJob(0, 1, 100))});
+    batch.events.push_back(
+        {.fact = model::fact::Submitted{
+             .job = JobAt(i), .spec = std::make_shared<const JobSpec>(MakeJob(0, 1, 100))}});
   }
   ASSERT_TRUE(engine.Step(batch).ok());
   const TimePoint later = AtSeconds(40);
   ASSERT_TRUE(
       engine
           .Step({.now = later,
-                 .events = {{.kind = model::EventKind::kCancel, .at = later, .job = JobAt(0)},
-                            {.kind = model::EventKind::kCancel, .at = later, .job = JobAt(1)}}})
+                 .events = {{.at = later, .fact = model::fact::Cancelled{.job = JobAt(0)}},
+                            {.at = later, .fact = model::fact::Cancelled{.job = JobAt(1)}}}})
           .ok());
   EXPECT_EQ(engine.records()[0].phase.get(), model::JobPhase::kCancelled);
   EXPECT_EQ(engine.records()[0].preemptions, 0U);
@@ -302,15 +302,15 @@ TEST(EngineTest, AJobThatHasLostItsGpusPastItsTimeLimitIsEnded) {
     }
     ASSERT_TRUE(engine.Step({.now = AtSeconds(seconds), .events = std::move(events)}).ok());
   };
-  step(0, {{.kind = model::EventKind::kSubmit, .job = JobAt(0), .spec = limited(60)},
-           {.kind = model::EventKind::kSubmit, .job = JobAt(1), .spec = limited(200)}});
-  step(90, {{.kind = model::EventKind::kNodeDown, .node = NodeAt(0)},
-            {.kind = model::EventKind::kNodeDown, .node = NodeAt(1)}});
+  step(0, {{.fact = model::fact::Submitted{.job = JobAt(0), .spec = limited(60)}},
+           {.fact = model::fact::Submitted{.job = JobAt(1), .spec = limited(200)}}});
+  step(90, {{.fact = model::fact::NodeDown{.node = NodeAt(0)}},
+            {.fact = model::fact::NodeDown{.node = NodeAt(1)}}});
   EXPECT_EQ(engine.records()[0].phase.get(), model::JobPhase::kFailed);
   EXPECT_EQ(engine.records()[0].progress.run_time, FromSeconds(90));
   EXPECT_EQ(engine.records()[1].phase.get(), model::JobPhase::kWaiting);
   EXPECT_EQ(engine.next_wakeup(), std::nullopt) << "the other one does not run";
-  step(100, {{.kind = model::EventKind::kUpdated, .job = JobAt(1), .spec = limited(90)}});
+  step(100, {{.fact = model::fact::Updated{.job = JobAt(1), .spec = limited(90)}}});
   EXPECT_EQ(engine.records()[1].phase.get(), model::JobPhase::kFailed);
 }
 
@@ -336,16 +336,14 @@ class Listening final : public Policy {
 class ReportedMetricsTest : public testing::Test {
  protected:
   void Submit(std::size_t job, double at) {
-    Step(at, {{.kind = model::EventKind::kSubmit,
-               .at = AtSeconds(at),
-               .job = JobAt(job),
-               .spec = std::make_shared<const JobSpec>(MakeJob(at, 1, 100))}});
+    Step(at,
+         {{.at = AtSeconds(at),
+           .fact = model::fact::Submitted{
+               .job = JobAt(job), .spec = std::make_shared<const JobSpec>(MakeJob(at, 1, 100))}}});
   }
   void Report(std::size_t job, double at, std::vector<Metric> metrics) {
-    Step(at, {{.kind = model::EventKind::kReported,
-               .at = AtSeconds(at),
-               .job = JobAt(job),
-               .metrics = std::move(metrics)}});
+    Step(at, {{.at = AtSeconds(at),
+               .fact = model::fact::Reported{.job = JobAt(job), .metrics = std::move(metrics)}}});
   }
   void Step(double at, std::vector<model::Event> events) {
     ASSERT_TRUE(engine_.Step({.now = AtSeconds(at), .events = std::move(events)}).ok());
@@ -396,7 +394,7 @@ TEST_F(ReportedMetricsTest, AForkKeepsThemAndAJobThatHasEndedSaysNothing) {
   Report(0, 1, {{"loss", 2}});
   const std::unique_ptr<engine::Engine> fork = engine_.Fork();
   EXPECT_EQ(fork->records()[0].reported, (std::vector<Metric>{{"loss", 2}}));
-  Step(2, {{.kind = model::EventKind::kCancel, .at = AtSeconds(2), .job = JobAt(0)}});
+  Step(2, {{.at = AtSeconds(2), .fact = model::fact::Cancelled{.job = JobAt(0)}}});
   Report(0, 3, {{"loss", 1}});
   EXPECT_EQ(engine_.records()[0].reported, (std::vector<Metric>{{"loss", 2}}));
 }

@@ -36,7 +36,7 @@ class MeasuringWorld final : public engine::World {
         batch.events.push_back(Measured(JobAt(job), batch.now));
         std::stable_sort(batch.events.begin(), batch.events.end(),
                          [](const model::Event& a, const model::Event& b) {
-                           return model::TakingOrder(a.kind) < model::TakingOrder(b.kind);
+                           return model::TakingOrder(a.kind()) < model::TakingOrder(b.kind());
                          });
       }
     }
@@ -52,17 +52,17 @@ class MeasuringWorld final : public engine::World {
     const JobSpec& spec = *engine_.records()[Index(job)].spec;
     const int gpus = 1 << (random_() % 4);
     const double factor = 0.5 + static_cast<double>(random_() % 100) / 100;
-    model::Event event{.kind = model::EventKind::kMeasured, .at = now, .job = job, .gpus = gpus};
-    event.note = random_() % 2 == 0 ? "" : "V100";
+    model::fact::Measured fact{.job = job, .gpus = gpus};
+    fact.gpu_type = random_() % 2 == 0 ? "" : "V100";
     for (std::size_t i = 0; i < profile::kMeasures; ++i) {
       const bool rate = i == 0;
       const double value = rate ? engine_.stated_rates().Rate(spec, gpus) : 0.1;
       if (random_() % 2 == 0 && value > 0) {
-        event.metrics.push_back(
+        fact.metrics.push_back(
             {.name = std::string(profile::kMeasureNames.at(i)), .value = value * factor});
       }
     }
-    return event;
+    return {.at = now, .fact = std::move(fact)};
   }
 
   engine::World& below_;

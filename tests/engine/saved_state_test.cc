@@ -344,8 +344,7 @@ class Followed {
     others_.push_back(first_.Fork());
     model::Batch batch{.now = first_.now()};
     for (std::size_t i = known; i < next->cluster.nodes.size(); ++i) {
-      batch.events.push_back(
-          {.kind = model::EventKind::kNodeUp, .at = batch.now, .node = NodeAt(i)});
+      batch.events.push_back({.at = batch.now, .fact = model::fact::NodeUp{.node = NodeAt(i)}});
     }
     if (!batch.events.empty()) {
       Step(batch);

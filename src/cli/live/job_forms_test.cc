@@ -532,16 +532,16 @@ JobSpec FromJournal(const JobSpec& job) {
     bytes += block;
     return {};
   });
-  journal.Append(model::Batch{.now = job.submit,
-                              .events = {{.kind = model::EventKind::kSubmit,
-                                          .at = job.submit,
-                                          .spec = std::make_shared<const JobSpec>(job)}}});
+  journal.Append(model::Batch{
+      .now = job.submit,
+      .events = {{.at = job.submit,
+                  .fact = model::fact::Submitted{.spec = std::make_shared<const JobSpec>(job)}}}});
   journal.Append(std::span<const model::Action>());
   EXPECT_TRUE(journal.Flush().ok());
   engine::ReplayWorld world(bytes);
   const model::Batch batch = world.Next(std::nullopt);
   EXPECT_TRUE(world.status().ok());
-  return *batch.events.at(0).spec;
+  return *batch.events.at(0).spec();
 }
 
 JobSpec FromRequest(v1::JobRequest request) {

@@ -8,10 +8,7 @@
 
 namespace trainyard::live {
 
-void CallContext::Add(model::Event fact) {
-  fact.at = state_.now;
-  add_(std::move(fact));
-}
+void CallContext::Add(model::Fact fact) { add_({.at = state_.now, .fact = std::move(fact)}); }
 
 void CallContext::NoteChange(const Call& call, std::string_view what, ChangeNote note) {
   if (call.principal.caller()) {

@@ -46,7 +46,7 @@ class CallContext {
   [[nodiscard]] std::size_t known_jobs() const { return known_jobs_; }
 
   // A fact; its time is now.
-  void Add(model::Event fact);
+  void Add(model::Fact fact);
   // Who makes a change, for the journal; the note's text comes behind that. Nothing where
   // authentication is off.
   void NoteChange(const Call& call, std::string_view what, ChangeNote note);

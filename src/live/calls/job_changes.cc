@@ -277,8 +277,9 @@ Result<Reply> JobChanges::Change(const Call& call, const v1::ClientRequest& requ
 }
 
 // One fact, alike for all the jobs.
+template <model::fact::OfSeveral T>
 void JobChanges::AddFactOf(const Call& call, std::string_view what, const std::vector<JobId>& jobs,
-                           model::Event fact) {
+                           T fact) {
   context_.NoteChange(call, what, {.job = jobs.front(), .other_jobs = OthersOf(jobs)});
   fact.job = jobs.front();
   fact.others = OthersOf(jobs);
@@ -289,7 +290,7 @@ JobChanges::AfterFacts JobChanges::AddChange(const Call& call, const v1::ClientR
                                              const std::vector<JobId>& jobs) {
   switch (request.kind_case()) {
     case v1::ClientRequest::kCancel:
-      AddFactOf(call, "cancelled", jobs, {.kind = model::EventKind::kCancel});
+      AddFactOf(call, "cancelled", jobs, model::fact::Cancelled{});
       return {};
     case v1::ClientRequest::kHold:
       Hold(call, jobs, request.hold().hold());
@@ -297,7 +298,7 @@ JobChanges::AfterFacts JobChanges::AddChange(const Call& call, const v1::ClientR
     case v1::ClientRequest::kRequeue:
       held_anew_.insert(jobs.begin(), jobs.end());
       AddFactOf(call, request.requeue().hold() ? "requeued and held" : "requeued", jobs,
-                {.kind = model::EventKind::kRequeued, .held = request.requeue().hold()});
+                model::fact::Requeued{.held = request.requeue().hold()});
       return {};
     default:
       CHECK(request.has_signal());
@@ -337,7 +338,7 @@ void JobChanges::Hold(const Call& call, const std::vector<JobId>& jobs, bool hol
     return;
   }
   held_anew_.insert(all.begin(), all.end());
-  AddFactOf(call, hold ? "held" : "released", all, {.kind = model::EventKind::kHeld, .held = hold});
+  AddFactOf(call, hold ? "held" : "released", all, model::fact::Held{.held = hold});
 }
 
 // ---------------------------------------------------------------------------------------- updates
@@ -378,9 +379,8 @@ void JobChanges::UpdateTasks(JobId first, const v1::UpdateRequest& request, cons
     if (terms.begin) {
       wanted.set_begin_s(std::max(kLeastSeconds, Seconds(*terms.begin - job.submitted)));
     }
-    context_.Add({.kind = model::EventKind::kUpdated,
-                  .job = task,
-                  .spec = Respecified(*job.spec, wanted, std::move(traits))});
+    context_.Add(model::fact::Updated{.job = task,
+                                      .spec = Respecified(*job.spec, wanted, std::move(traits))});
   }
 }
 
@@ -451,10 +451,9 @@ void JobChanges::AddUpdates(const Call& call, const v1::UpdateRequest& request,
     if (!array || *array == update.job) {
       UpdateTasks(update.job, request, *update.spec);
     }
-    context_.Add({.kind = model::EventKind::kUpdated, .job = update.job, .spec = update.spec});
+    context_.Add(model::fact::Updated{.job = update.job, .spec = update.spec});
     if (Names(request, "gpus")) {  // policies are told of this apart
-      context_.Add(
-          {.kind = model::EventKind::kResize, .job = update.job, .gpus = update.spec->gpus});
+      context_.Add(model::fact::Resized{.job = update.job, .gpus = update.spec->gpus});
     }
   }
 }

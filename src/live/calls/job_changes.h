@@ -60,8 +60,8 @@ class JobChanges {
                   const std::vector<Update>& updates);
   [[nodiscard]] AfterFacts AddChange(const Call& call, const v1::ClientRequest& request,
                                      const std::vector<JobId>& jobs);
-  void AddFactOf(const Call& call, std::string_view what, const std::vector<JobId>& jobs,
-                 model::Event fact);
+  template <model::fact::OfSeveral T>
+  void AddFactOf(const Call& call, std::string_view what, const std::vector<JobId>& jobs, T fact);
   [[nodiscard]] AfterFacts Signal(const Call& call, int signal, const std::vector<JobId>& jobs);
 
   CallContext& context_;

@@ -81,13 +81,15 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
                        .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {
     const LiveNode& node = state.leases[id];
-    context_.Add({.kind = request.drain() ? model::EventKind::kNodeDrained
-                                          : model::EventKind::kNodeUndrained,
-                  .node = id});
+    if (request.drain()) {
+      context_.Add(model::fact::NodeDrained{.node = id});
+    } else {
+      context_.Add(model::fact::NodeUndrained{.node = id});
+    }
     const bool has_gpus =
         node.hello.gpus() == state.cluster.nodes[Index(id)].gpus;  // as configured by now
     if (!request.drain() && node.connection && !node.available && has_gpus) {
-      context_.Add({.kind = model::EventKind::kNodeUp, .node = id});
+      context_.Add(model::fact::NodeUp{.node = id});
     }
   }
 }

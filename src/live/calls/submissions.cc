@@ -129,9 +129,12 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
   const bool held = job.launch().hold();
   const bool array = !model::PartOf<JobTraits>(spec).array.empty();
   state.jobs.Announce(std::move(job));
-  context_.Add({.kind = array ? model::EventKind::kSubmitArray : model::EventKind::kSubmit,
-                .job = id,
-                .spec = std::make_shared<const JobSpec>(std::move(spec))});
+  auto shared = std::make_shared<const JobSpec>(std::move(spec));
+  if (array) {
+    context_.Add(model::fact::ArraySubmitted{.job = id, .spec = std::move(shared)});
+  } else {
+    context_.Add(model::fact::Submitted{.job = id, .spec = std::move(shared)});
+  }
   if (held) {
     std::vector<JobId> jobs;
     for (std::size_t i = 0; i < count; ++i) {
@@ -191,7 +194,7 @@ Result<Reply> Submissions::Resize(const Call& call, const v1::ResizeRequest& req
   RETURN_IF_ERROR(validation_.SpecOf(wanted));
   if (state.jobs[job].request->gpus() != request.gpus()) {
     context_.NoteChange(call, "resized to " + GpusText(request.gpus()), {.job = job});
-    context_.Add({.kind = model::EventKind::kResize, .job = job, .gpus = request.gpus()});
+    context_.Add(model::fact::Resized{.job = job, .gpus = request.gpus()});
   }
   return Reply([this, job]() -> std::optional<v1::ClientReply> {
     v1::ClientReply reply;

@@ -138,7 +138,7 @@ std::vector<JobId> FailureBook::JobsWithRecord() const {
 
 void FailureBook::Take(const model::Event& event) {
   const bool knew_jobs = !jobs_.empty();
-  switch (event.kind) {
+  switch (event.kind()) {
     case model::EventKind::kNoted:
       if (const std::optional<FailureNote> note = NoteAs<FailureNote>(event);
           note && IsHere(*note)) {
@@ -150,14 +150,14 @@ void FailureBook::Take(const model::Event& event) {
       TakeBarred(event);
       break;
     case model::EventKind::kNodeUndrained:
-      Clear(event.node);
-      nodes_[Index(event.node)] = {};
+      Clear(event.node());
+      nodes_[Index(event.node())] = {};
       CountDoubts();
       break;
     case model::EventKind::kEnded:
     case model::EventKind::kFailed:
-    case model::EventKind::kCancel:
-      model::ForEachJob(event, [this](const model::Event& one) { jobs_.erase(one.job); });
+    case model::EventKind::kCancelled:
+      model::ForEachJob(event, [this](const model::Event& one) { jobs_.erase(one.job()); });
       break;
     default:
       break;
@@ -250,12 +250,13 @@ void FailureBook::TakeRanWell(const FailureNote& note) {
 }
 
 void FailureBook::TakeBarred(const model::Event& event) {
-  Job& job = jobs_[event.job];
-  job.told = event.barred;
-  job.held = event.held;
-  job.none_left = event.held && job.until <= event.at;
-  std::erase_if(job.avoided, [&event](const auto& entry) {
-    return !std::binary_search(event.barred.begin(), event.barred.end(), entry.first);
+  const auto& barred = event.As<model::fact::Barred>();
+  Job& job = jobs_[barred.job];
+  job.told = barred.nodes;
+  job.held = barred.held;
+  job.none_left = barred.held && job.until <= event.at;
+  std::erase_if(job.avoided, [&barred](const auto& entry) {
+    return !std::binary_search(barred.nodes.begin(), barred.nodes.end(), entry.first);
   });
 }
 
@@ -367,7 +368,7 @@ void FailureBook::ConcludeNodes(TimePoint now, const Surroundings& around,
     }
     const FailureNote note{.kind = FailureNote::Kind::kDrained, .node = NodeAt(i), .text = why};
     events.push_back(FactOf(note, now));
-    events.push_back({.kind = model::EventKind::kNodeDrained, .at = now, .node = NodeAt(i)});
+    events.push_back({.at = now, .fact = model::fact::NodeDrained{.node = NodeAt(i)}});
     ++drained;
   }
 }
@@ -401,11 +402,9 @@ void FailureBook::ConcludeJob(JobId id, Job& job, TimePoint now, const Surroundi
   // All that changes is a fact, so that a replay knows of it.
   if (tries_again || barred != job.told || (paused || none_left) != job.held ||
       none_left != job.none_left) {
-    events.push_back({.kind = model::EventKind::kBarred,
-                      .at = now,
-                      .job = id,
-                      .barred = std::move(barred),
-                      .held = paused || none_left});
+    events.push_back({.at = now,
+                      .fact = model::fact::Barred{
+                          .job = id, .nodes = std::move(barred), .held = paused || none_left}});
   }
 }
 

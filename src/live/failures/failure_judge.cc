@@ -150,7 +150,7 @@ void FailureJudge::Fail(JobId id, LiveAttempt& attempt, int exit_code) {
   if (const std::string& reason = state_.jobs[id].reason; !reason.empty()) {
     add_(FactOf(EndNote{.job = id, .text = reason}, state_.now));
   }
-  add_({.kind = model::EventKind::kFailed, .at = state_.now, .job = id, .exit_code = exit_code});
+  add_({.at = state_.now, .fact = model::fact::Failed{.job = id, .exit_code = exit_code}});
 }
 
 void FailureJudge::Requeue(JobId id, LiveAttempt& attempt, int exit_code) {
@@ -158,7 +158,7 @@ void FailureJudge::Requeue(JobId id, LiveAttempt& attempt, int exit_code) {
     return;
   }
   attempt.stopping = true;
-  add_({.kind = model::EventKind::kGpusLost, .at = state_.now, .job = id, .exit_code = exit_code});
+  add_({.at = state_.now, .fact = model::fact::GpusLost{.job = id, .exit_code = exit_code}});
 }
 
 void FailureJudge::NoteAgentLost(NodeId node) {
@@ -254,9 +254,9 @@ std::vector<model::Event> FailureJudge::Conclusions() {
   const std::string by =
       "drained by the controller at " + base::UtcText(state_.options.UnixSeconds(state_.now));
   for (std::size_t i = 0, size = conclusions.size(); i < size; ++i) {
-    if (conclusions[i].kind == model::EventKind::kNodeDrained) {
-      conclusions.push_back(
-          FactOf(ChangeNote{.of_node = true, .node = conclusions[i].node, .text = by}, state_.now));
+    if (conclusions[i].kind() == model::EventKind::kNodeDrained) {
+      conclusions.push_back(FactOf(
+          ChangeNote{.of_node = true, .node = conclusions[i].node(), .text = by}, state_.now));
     }
   }
   return conclusions;

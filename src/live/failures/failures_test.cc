@@ -131,16 +131,16 @@ class BookTest : public testing::Test {
       events = book_->Conclude(now_, around);
       for (const model::Event& event : events) {
         facts_.push_back(event);
-        if (event.kind == model::EventKind::kNodeDrained) {
-          drained_.insert(event.node);
-        } else if (event.kind == model::EventKind::kBarred) {
-          barred_[event.job] = event;
+        if (event.kind() == model::EventKind::kNodeDrained) {
+          drained_.insert(event.node());
+        } else if (event.kind() == model::EventKind::kBarred) {
+          barred_[event.job()] = event.As<model::fact::Barred>();
         }
       }
     } while (!events.empty());
   }
   [[nodiscard]] std::vector<NodeId> Barred(int job) {
-    return barred_[JobAt(static_cast<std::size_t>(job))].barred;
+    return barred_[JobAt(static_cast<std::size_t>(job))].nodes;
   }
   [[nodiscard]] bool Held(int job) { return barred_[JobAt(static_cast<std::size_t>(job))].held; }
 
@@ -151,7 +151,7 @@ class BookTest : public testing::Test {
   std::set<NodeId> drained_;
   std::set<NodeId> down_;
   std::set<JobId> running_;
-  std::map<JobId, model::Event> barred_;
+  std::map<JobId, model::fact::Barred> barred_;
   std::vector<model::Event> facts_;
   std::map<JobId, std::string> users_;  // of the others nothing is known
   FailureBook::UserOf user_of_ = [this](JobId job) { return users_[job]; };
@@ -173,7 +173,7 @@ TEST_F(BookTest, TheNodeIsTriedAgainAfterItsUndrainOrWithAnotherAgent) {
   EXPECT_FALSE(book_->IsAvoidedSince(NodeAt(2), "first"));
   EXPECT_TRUE(book_->IsAvoidedSince(NodeAt(2), "second"));
   Note({.kind = FailureNote::Kind::kRenewed, .node = NodeAt(2)});
-  Take({.kind = model::EventKind::kNodeUndrained, .at = now_, .node = NodeAt(3)});
+  Take({.at = now_, .fact = model::fact::NodeUndrained{.node = NodeAt(3)}});
   Conclude();
   EXPECT_TRUE(Barred(0).empty());
   EXPECT_TRUE(Barred(1).empty());
@@ -191,7 +191,7 @@ TEST_F(BookTest, ThreeFailuresInARowDrainANodeWithTheReason) {
   Conclude();
   EXPECT_EQ(drained_, std::set<NodeId>{NodeAt(2)});
   EXPECT_EQ(book_->WhyDrained(NodeAt(2)), "3 failures in a row, the last: No space left");
-  Take({.kind = model::EventKind::kNodeUndrained, .at = now_, .node = NodeAt(2)});
+  Take({.at = now_, .fact = model::fact::NodeUndrained{.node = NodeAt(2)}});
   EXPECT_EQ(book_->WhyDrained(NodeAt(2)), "");
 }
 

@@ -25,9 +25,10 @@ void ChangeLog::Note(const model::Event& event) {
   if (!state_.options.log) {
     return;
   }
-  if (event.kind == model::EventKind::kSubmit || event.kind == model::EventKind::kSubmitArray) {
-    if (state_.jobs[event.job].request->launch().has_owner()) {
-      lines_.push_back(SubmitText(event.job, model::CountOf(*event.spec)));
+  if (event.kind() == model::EventKind::kSubmitted ||
+      event.kind() == model::EventKind::kArraySubmitted) {
+    if (state_.jobs[event.job()].request->launch().has_owner()) {
+      lines_.push_back(SubmitText(event.job(), model::CountOf(*event.spec())));
     }
   } else if (const std::optional<ChangeNote> note = NoteAs<ChangeNote>(event)) {
     std::string name = note->of_node ? "node " + state_.cluster.nodes[Index(note->node)].name

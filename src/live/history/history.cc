@@ -128,30 +128,31 @@ std::string History::TakeAuthor(JobId job, TimePoint at, const std::string& of) 
 }
 
 void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster) {
-  const JobId job = event.job;
-  switch (event.kind) {
+  const JobId job = event.job();
+  switch (event.kind()) {
     case model::EventKind::kNoted:
       return NoteText(event, jobs, cluster);
     case model::EventKind::kUpdated:
       return NoteUpdate(event, jobs);
-    case model::EventKind::kResize:
-      if (jobs[job].request->gpus() == event.gpus) {
+    case model::EventKind::kResized:
+      if (jobs[job].request->gpus() == event.As<model::fact::Resized>().gpus) {
         return;  // its update has said so
       }
       return Put(job, {.at = event.at,
                        .what = "resized",
                        .by = TakeAuthor(job, event.at, "resized"),
                        .before = GpusText(jobs[job].request->gpus()),
-                       .after = GpusText(event.gpus)});
-    case model::EventKind::kHeld:
-      return Put(job, {.at = event.at,
-                       .what = event.held ? "held" : "released",
-                       .by = TakeAuthor(job, event.at, event.held ? "held" : "released")});
+                       .after = GpusText(event.As<model::fact::Resized>().gpus)});
+    case model::EventKind::kHeld: {
+      const std::string what = event.As<model::fact::Held>().held ? "held" : "released";
+      return Put(job, {.at = event.at, .what = what, .by = TakeAuthor(job, event.at, what)});
+    }
     case model::EventKind::kRequeued:
-      return Put(job, {.at = event.at,
-                       .what = event.held ? "requeued and held" : "requeued",
-                       .by = TakeAuthor(job, event.at, "requeued")});
-    case model::EventKind::kCancel:
+      return Put(job,
+                 {.at = event.at,
+                  .what = event.As<model::fact::Requeued>().held ? "requeued and held" : "requeued",
+                  .by = TakeAuthor(job, event.at, "requeued")});
+    case model::EventKind::kCancelled:
       Put(job, {.at = event.at, .what = "cancelled", .by = TakeAuthor(job, event.at, "cancelled")});
       return NoteEnd(job);
     case model::EventKind::kEnded:
@@ -160,14 +161,15 @@ void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluste
     case model::EventKind::kFailed:
       Put(job, {.at = event.at,
                 .what = "failed",
-                .after = "exit code " + std::to_string(event.exit_code)});
+                .after = "exit code " + std::to_string(event.As<model::fact::Failed>().exit_code)});
       return NoteEnd(job);
-    case model::EventKind::kGpusLost:
-      return Put(job,
-                 {.at = event.at,
-                  .what = "lost its workers",
-                  .after = event.exit_code == 0 ? std::string()
-                                                : "exit code " + std::to_string(event.exit_code)});
+    case model::EventKind::kGpusLost: {
+      const int exit_code = event.As<model::fact::GpusLost>().exit_code;
+      return Put(job, {.at = event.at,
+                       .what = "lost its workers",
+                       .after = exit_code == 0 ? std::string()
+                                               : "exit code " + std::to_string(exit_code)});
+    }
     case model::EventKind::kOverrun:
       return Put(job, {.at = event.at, .what = "has overrun what it has stated"});
     default:
@@ -200,19 +202,19 @@ void History::NoteText(const model::Event& event, const LiveJobs& jobs, const Cl
 
 // An event for each field that is another one.
 void History::NoteUpdate(const model::Event& event, const LiveJobs& jobs) {
-  const std::string by = TakeAuthor(event.job, event.at, "updated");
+  const std::string by = TakeAuthor(event.job(), event.at, "updated");
   v1::JobRequest after;
-  if (!after.ParseFromString(event.spec->launch)) {
+  if (!after.ParseFromString(event.As<model::fact::Updated>().spec->launch)) {
     return;
   }
-  const v1::JobRequest& before = *jobs[event.job].request;
+  const v1::JobRequest& before = *jobs[event.job()].request;
   for (const Changeable& field : kChangeable) {
     if (std::string was = field.text(before), is = field.text(after); was != is) {
-      Put(event.job, {.at = event.at,
-                      .what = std::string("updated ") + field.name,
-                      .by = by,
-                      .before = std::move(was),
-                      .after = std::move(is)});
+      Put(event.job(), {.at = event.at,
+                        .what = std::string("updated ") + field.name,
+                        .by = by,
+                        .before = std::move(was),
+                        .after = std::move(is)});
     }
   }
 }

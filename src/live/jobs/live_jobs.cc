@@ -33,40 +33,42 @@ std::optional<JobId> LiveJobs::WithToken(std::string_view token) const {
 }
 
 void LiveJobs::Note(const model::Event& event) {
-  switch (event.kind) {
-    case model::EventKind::kSubmit:
-      return Submit(event);
-    case model::EventKind::kSubmitArray:
-      return SubmitArray(event);
+  switch (event.kind()) {
+    case model::EventKind::kSubmitted:
+      return Submit(event.job(), event.spec(), event.at);
+    case model::EventKind::kArraySubmitted:
+      return SubmitArray(event.As<model::fact::ArraySubmitted>(), event.at);
     case model::EventKind::kUpdated:
-      return Update(event);
+      return Update(event.As<model::fact::Updated>());
     case model::EventKind::kEnded:
-    case model::EventKind::kFailed:
-    case model::EventKind::kCancel:
-      End(event.job, event.at);
-      (*this)[event.job].exit_code = event.exit_code;
-      if (event.kind == model::EventKind::kFailed) {
-        NoteFailure(event);
-      }
-      return;
-    case model::EventKind::kGpusLost:
-      if (event.exit_code != 0) {
-        NoteFailure(event);
-      }
-      return;
+    case model::EventKind::kCancelled:
+      return End(event.job(), event.at);
+    case model::EventKind::kFailed: {
+      const auto& failed = event.As<model::fact::Failed>();
+      End(failed.job, event.at);
+      (*this)[failed.job].exit_code = failed.exit_code;
+      return NoteFailure(failed.job, failed.exit_code);
+    }
+    case model::EventKind::kGpusLost: {
+      const auto& lost = event.As<model::fact::GpusLost>();
+      return lost.exit_code == 0 ? void() : NoteFailure(lost.job, lost.exit_code);
+    }
     case model::EventKind::kNoted:
       if (const std::optional<EndNote> note = NoteAs<EndNote>(event); note && has(note->job)) {
         (*this)[note->job].reason = note->text;
       }
       return;
-    case model::EventKind::kProgress:
-      (*this)[event.job].iterations_saved = event.work_done;
-      (*this)[event.job].iterations_seen = event.work_done;
+    case model::EventKind::kProgress: {
+      const auto& progress = event.As<model::fact::Progress>();
+      (*this)[progress.job].iterations_saved = progress.work_done;
+      (*this)[progress.job].iterations_seen = progress.work_done;
       return;
-    case model::EventKind::kResize: {
-      LiveJob& job = (*this)[event.job];
+    }
+    case model::EventKind::kResized: {
+      const auto& resized = event.As<model::fact::Resized>();
+      LiveJob& job = (*this)[resized.job];
       const auto request = std::make_shared<v1::JobRequest>(*job.request);
-      request->set_gpus(event.gpus);
+      request->set_gpus(resized.gpus);
       job.request = request;
       return;
     }
@@ -76,51 +78,50 @@ void LiveJobs::Note(const model::Event& event) {
 }
 
 // A failure of the job's own.
-void LiveJobs::NoteFailure(const model::Event& event) {
-  LiveJob& job = (*this)[event.job];
+void LiveJobs::NoteFailure(JobId id, int exit_code) {
+  LiveJob& job = (*this)[id];
   ++job.failures;
-  job.last_failure = event.exit_code;
+  job.last_failure = exit_code;
 }
 
-void LiveJobs::Submit(const model::Event& event) {
-  jobs_.resize(std::max(jobs_.size(), Index(event.job) + 1));
-  LiveJob& job = (*this)[event.job];
-  job.spec = event.spec;
+void LiveJobs::Submit(JobId id, const std::shared_ptr<const JobSpec>& spec, TimePoint at) {
+  jobs_.resize(std::max(jobs_.size(), Index(id) + 1));
+  LiveJob& job = (*this)[id];
+  job.spec = spec;
   job.request = std::exchange(announced_, nullptr);
   if (job.request == nullptr) {  // told by the journal
     const auto request = std::make_shared<v1::JobRequest>();
-    CHECK(request->ParseFromString(event.spec->launch));
+    CHECK(request->ParseFromString(spec->launch));
     job.request = request;
   }
-  job.submitted = event.at;
-  AddToken(event.job);
+  job.submitted = at;
+  AddToken(id);
   CountData(job, 1);
   ++live_;
 }
 
 // The tasks share specification and request.
-void LiveJobs::SubmitArray(const model::Event& event) {
-  const Result<model::ArrayTasks> tasks = model::ParseArray(event.spec->traits->array);
+void LiveJobs::SubmitArray(const model::fact::ArraySubmitted& array, TimePoint at) {
+  const Result<model::ArrayTasks> tasks = model::ParseArray(array.spec->traits->array);
   CHECK(tasks.ok());
   std::shared_ptr<const v1::JobRequest> request = std::exchange(announced_, nullptr);
-  model::Event task = event;
   for (std::size_t i = 0; i < tasks.value().indices.size(); ++i) {
-    task.job = JobAt(Index(event.job) + i);
+    const JobId task = JobAt(Index(array.job) + i);
     announced_ = request;
-    Submit(task);
-    LiveJob& job = (*this)[task.job];
+    Submit(task, array.spec, at);
+    LiveJob& job = (*this)[task];
     request = job.request;
-    job.array = event.job;
+    job.array = array.job;
     job.array_index = tasks.value().indices[i];
   }
 }
 
-void LiveJobs::Update(const model::Event& event) {
-  LiveJob& job = (*this)[event.job];
+void LiveJobs::Update(const model::fact::Updated& updated) {
+  LiveJob& job = (*this)[updated.job];
   const auto request = std::make_shared<v1::JobRequest>();
-  CHECK(request->ParseFromString(event.spec->launch));
-  request->set_gpus(event.spec->gpus);
-  job.spec = event.spec;
+  CHECK(request->ParseFromString(updated.spec->launch));
+  request->set_gpus(updated.spec->gpus);
+  job.spec = updated.spec;
   job.request = request;
 }
 
@@ -199,14 +200,14 @@ void LiveMetrics::Hear(JobId id, const Said& metrics) {
   }
 }
 
-void LiveMetrics::Note(const model::Event& event) {
-  OfJob& job = jobs_[event.job];
-  for (const Metric& metric : event.metrics) {
+void LiveMetrics::Note(const model::fact::Reported& reported, TimePoint at) {
+  OfJob& job = jobs_[reported.job];
+  for (const Metric& metric : reported.metrics) {
     job.told[metric.name] = metric.value;
   }
   job.untold.clear();
-  job.tell_from = event.at + pause_;
-  untold_.erase(event.job);
+  job.tell_from = at + pause_;
+  untold_.erase(reported.job);
 }
 
 void LiveMetrics::Drop(JobId job) {
@@ -224,15 +225,15 @@ std::map<std::string, double> LiveMetrics::Of(JobId job) const {
   return said;
 }
 
-std::optional<model::Event> LiveMetrics::Untold(JobId id, TimePoint now) const {
+std::optional<model::fact::Reported> LiveMetrics::Untold(JobId id) const {
   if (!untold_.contains(id)) {
     return std::nullopt;
   }
-  model::Event event{.kind = model::EventKind::kReported, .at = now, .job = id};
+  model::fact::Reported reported{.job = id};
   for (const auto& [name, value] : jobs_.at(id).untold) {
-    event.metrics.push_back({.name = name, .value = value});
+    reported.metrics.push_back({.name = name, .value = value});
   }
-  return event;
+  return reported;
 }
 
 std::vector<JobId> LiveMetrics::Due(TimePoint now) const {

@@ -105,10 +105,10 @@ class LiveJobs {
   void Serialize(StateStream& state) { state(live_); }
 
  private:
-  void Submit(const model::Event& event);
-  void SubmitArray(const model::Event& event);
-  void Update(const model::Event& event);
-  void NoteFailure(const model::Event& event);
+  void Submit(JobId id, const std::shared_ptr<const JobSpec>& spec, TimePoint at);
+  void SubmitArray(const model::fact::ArraySubmitted& array, TimePoint at);
+  void Update(const model::fact::Updated& updated);
+  void NoteFailure(JobId id, int exit_code);
   void AddToken(JobId job);
   void CountData(const LiveJob& job, int more);
 
@@ -136,14 +136,14 @@ class LiveMetrics {
   // again and again.
   void Hear(JobId job, const Said& metrics);
   // The engine is told so.
-  void Note(const model::Event& event);
+  void Note(const model::fact::Reported& reported, TimePoint at);
   // The job has ended.
   void Drop(JobId job);
 
   // What it has said, the last of each name.
   [[nodiscard]] std::map<std::string, double> Of(JobId job) const;
   // What there is to tell of the job, as a fact.
-  [[nodiscard]] std::optional<model::Event> Untold(JobId job, TimePoint now) const;
+  [[nodiscard]] std::optional<model::fact::Reported> Untold(JobId job) const;
   // The jobs of which the engine may be told again.
   [[nodiscard]] std::vector<JobId> Due(TimePoint now) const;
   [[nodiscard]] std::optional<TimePoint> next_timer() const;

@@ -139,14 +139,14 @@ void Meter::Hear(JobId job, const LiveAttempt& attempt, const Part& part,
 
 void Meter::Tell(JobId job, const LiveAttempt& attempt, OfJob& measured, double rate,
                  const v1::AttemptReport& report) {
-  model::Event fact{.kind = model::EventKind::kMeasured, .job = job, .gpus = attempt.gpus()};
+  model::fact::Measured fact{.job = job, .gpus = attempt.gpus()};
   const std::optional<double> waits = WaitsOf(job, report);
   Slices slices;
   for (const Part& part : attempt.parts) {
     slices.push_back({.node = part.node, .gpus = part.gpus});
   }
   if (const GpuType* const type = engine_.measured()->TypeOf(slices)) {
-    fact.note = type->name;
+    fact.gpu_type = type->name;
     const double full = waits ? rate / (1 - *waits) : FullRate(job, attempt, rate, *type);
     if (full > 0 && IsAlone(attempt)) {
       fact.metrics.push_back(MetricOf(profile::Measure::kRate, full));
@@ -191,10 +191,10 @@ void Meter::TellOfLoader(JobId job, const LiveAttempt& attempt, int workers, dou
   // Without workers each process loads for itself, while its GPU waits.
   const double iteration_s = (workers > 0 ? 1 : waits) / rate;
   const double seconds = iteration_s / static_cast<double>(state_.jobs[job].spec->batch_size);
-  facts_.push_back({.kind = model::EventKind::kMeasured,
-                    .job = job,
-                    .gpus = workers > 0 ? workers : attempt.gpus(),
-                    .metrics = {MetricOf(profile::Measure::kLoader, seconds)}});
+  facts_.push_back(
+      model::fact::Measured{.job = job,
+                            .gpus = workers > 0 ? workers : attempt.gpus(),
+                            .metrics = {MetricOf(profile::Measure::kLoader, seconds)}});
 }
 
 // The rate that the job would have with all that it can use: what its share of CPUs, memory or
@@ -222,10 +222,8 @@ Duration Meter::CostOf(JobId job, const OfJob& measured, double rate) const {
 
 void Meter::NoteStopped(JobId job, int gpus, Duration took) {
   if (Measures(job) && took > Duration{0}) {
-    facts_.push_back({.kind = model::EventKind::kMeasured,
-                      .job = job,
-                      .gpus = gpus,
-                      .metrics = {MetricOf(profile::Measure::kStop, Seconds(took))}});
+    facts_.push_back(model::fact::Measured{
+        .job = job, .gpus = gpus, .metrics = {MetricOf(profile::Measure::kStop, Seconds(took))}});
   }
 }
 

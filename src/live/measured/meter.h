@@ -38,7 +38,7 @@ class Meter {
   void Drop(JobId job) { jobs_.erase(job); }
 
   // What has been found since the last time.
-  [[nodiscard]] std::vector<model::Event> TakeFacts() { return std::exchange(facts_, {}); }
+  [[nodiscard]] std::vector<model::fact::Measured> TakeFacts() { return std::exchange(facts_, {}); }
 
  private:
   // Of the workers, by the clock of their node.
@@ -77,7 +77,7 @@ class Meter {
   const LiveState& state_;
   const engine::Engine& engine_;
   std::map<JobId, OfJob> jobs_;
-  std::vector<model::Event> facts_;
+  std::vector<model::fact::Measured> facts_;
 };
 
 }  // namespace trainyard::live

@@ -35,10 +35,9 @@ std::vector<model::Event> Overruns::TakeFacts() {
     const Duration late = state_.now - engine_.records()[Index(id)].forecast.logged;
     if (!job.ending && !job.is_emulated() && attempt != nullptr && attempt->has_run &&
         late >= engine_.ProgressOf(id, state_.now).productive_time / (kPart + 1)) {
-      facts.push_back({.kind = model::EventKind::kOverrun,
-                       .at = state_.now,
-                       .job = id,
-                       .work_done = job.counts_work() ? job.iterations_seen : 0});
+      facts.push_back({.at = state_.now,
+                       .fact = model::fact::Overrun{
+                           .job = id, .work_done = job.counts_work() ? job.iterations_seen : 0}});
     }
   }
   return facts;

@@ -110,15 +110,15 @@ std::shared_ptr<const model::NodeData> Leases::HearData(NodeId id, const v1::Dat
 }
 
 void Leases::Note(const model::Event& event) {
-  LiveNode& node = Edit(event.node);
-  switch (event.kind) {
+  LiveNode& node = Edit(event.node());
+  switch (event.kind()) {
     case model::EventKind::kNodeDown:
       node.alive = false;
       node.available = false;
       node.told_data = nullptr;  // the engine takes its copies for lost
       return;
     case model::EventKind::kDataKept:
-      node.told_data = event.data;
+      node.told_data = event.As<model::fact::DataKept>().data;
       return;
     case model::EventKind::kNodeUp:
       node.alive = true;

@@ -23,14 +23,14 @@ std::string MistakeOfNotify(const v1::LaunchSpec& launch) {
 }
 
 void Notices::Note(const model::Event& event) {
-  switch (event.kind) {
+  switch (event.kind()) {
     case model::EventKind::kEnded:
     case model::EventKind::kFailed:
-    case model::EventKind::kCancel:
-      ended_.insert(event.job);
+    case model::EventKind::kCancelled:
+      ended_.insert(event.job());
       return;
-    case model::EventKind::kResize:
-      by_users_.insert(event.job);
+    case model::EventKind::kResized:
+      by_users_.insert(event.job());
       return;
     case model::EventKind::kNoted:
       if (const std::optional<BeginNote> note = NoteAs<BeginNote>(event);
