@@ -63,8 +63,8 @@ def find_program(wish: Path | None, parser: argparse.ArgumentParser) -> Path:
     for program in [wish] if wish else [SOURCE / "bin/trainyard", SOURCE / "build/release/trainyard"]:
         if program.is_file():
             return program.resolve()
-    parser.error("--live needs the program: take ./dev gpu-test --live, which builds it, the package of "
-                 "./dev gpu-test --pack FILE, or name it by --trainyard")
+    parser.error("--live needs the program: take ./dev prove gpu --live, which builds it, the package of "
+                 "./dev prove gpu --pack FILE, or name it by --trainyard")
 
 
 def end_in_order(number: int, _frame: FrameType | None) -> None:

@@ -45,7 +45,7 @@ END
 case "${1:-}" in
   --pack)
     [ $# -eq 2 ] || {
-      echo "usage: ./dev gpu-test --pack FILE" >&2
+      echo "usage: ./dev prove gpu --pack FILE" >&2
       exit 2
     }
     pack "$2"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test.sh [--fast|--slow]: builds, and runs the tests that are labelled so (CONTRIBUTING.md): without a
+# test.sh [--fast|--slow]: builds, and runs the tests that are labelled so (docs/developing.md): without a
 # choice all but the slow ones, for which there are smoke tests. The published inputs and results are read
 # from TRAINYARD_REFERENCE, by default ../shared. Where they are not there, or only the inputs are
 # (docs/reference.md), the last lines say what was left out; published results whose inputs can be generated

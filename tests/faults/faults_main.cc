@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the fault simulation for many seeds: what ./dev faults starts.
+// Runs the fault simulation for many seeds: what ./dev prove faults starts.
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>

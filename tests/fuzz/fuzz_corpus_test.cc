@@ -81,7 +81,7 @@ TEST(FuzzCorpus, NorDoesOneThatIsDamaged) {
   }
 }
 
-// Inputs that are messages, changed as such: a little of what ./dev fuzz does.
+// Inputs that are messages, changed as such: a little of what ./dev prove fuzz does.
 TEST(FuzzCorpus, NorDoesAnotherMessageAndMostAreUnderstood) {
   constexpr std::size_t kMost = 4096;
   constexpr std::uint32_t kRounds = 300;

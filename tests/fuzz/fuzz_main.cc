@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ./dev fuzz starts: libFuzzer with the target that TRAINYARD_FUZZ_TARGET names. With
+// What ./dev prove fuzz starts: libFuzzer with the target that TRAINYARD_FUZZ_TARGET names. With
 // TRAINYARD_FUZZ_SEEDS=FOLDER it writes that target's seeds there and ends. After
 // TRAINYARD_FUZZ_CPU=SECONDS of CPU time it says how many of the inputs were understood, and ends.
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy elasticflow on the published traces: nobody who is admitted is late, and more deadlines
-// are met than by the published program. Prints the figures (./dev deadlines).
+// are met than by the published program. Prints the figures (./dev prove deadlines).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# package_test.sh PROGRAM SOURCE: makes the package of `./dev gpu-test --pack`, unpacks it, and runs the live
+# package_test.sh PROGRAM SOURCE: makes the package of `./dev prove gpu --pack`, unpacks it, and runs the live
 # test from there, with nothing of this source tree or its build, and a pretended GPU.
 set -eu
 scratch=$(mktemp -d)

@@ -152,22 +152,37 @@ class FrontDoor(unittest.TestCase):
         for word in ("help", "-h", "--help"):
             self.assertEqual(self.dev(word).stdout, alone.stdout)
 
+    def test_prove_lists_what_can_be_proved(self):
+        alone = self.dev("prove")
+        self.assertEqual((alone.returncode, alone.stderr), (0, ""))
+        for line in ("faults [OPTION...] ", "kills [N] ", "gpu [OPTION...] ", "start "):
+            self.assertIn(f"\n  {line}", alone.stdout)
+        for word in ("help", "-h", "--help"):
+            self.assertEqual(self.dev("prove", word).stdout, alone.stdout)
+
     def test_a_mistyped_verb_is_named_before_the_list(self):
         for word in ("tset", "te", "-x", "test [", "."):
             result = self.dev(word)
             self.assertEqual((result.returncode, result.stdout), (2, ""))
             self.assertEqual(result.stderr.splitlines()[0], f"dev: there is no verb '{word}'")
             self.assertIn("\n  test [--fast|--slow] ", result.stderr)
+        for word in ("fault", "gpu [", "test"):
+            result = self.dev("prove", word)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertEqual(result.stderr.splitlines()[0], f"dev: there is no proof '{word}'")
+            self.assertIn("\n  kills [N] ", result.stderr)
 
     def test_each_verb_has_a_help_that_sets_nothing_up(self):
         verbs = [line.split()[0] for line in self.dev().stdout.splitlines()[1:]]
-        self.assertGreater(len(verbs), 15)
-        for verb in verbs:
-            if verb in ("release", "train-test", "gpu-test"):  # of their own
+        proofs = [line.split()[0] for line in self.dev("prove").stdout.splitlines()[1:]]
+        self.assertGreater(len(verbs), 10)
+        self.assertGreater(len(proofs), 7)
+        for words in [(verb,) for verb in verbs] + [("prove", proof) for proof in proofs]:
+            if words in (("release",), ("prove", "train"), ("prove", "gpu")):  # of their own
                 continue
-            result = self.dev(verb, "--help")
-            self.assertEqual((result.returncode, result.stderr), (0, ""), verb)
-            self.assertTrue(result.stdout.startswith(f"usage: ./dev {verb} "), result.stdout)
+            result = self.dev(*words, "--help")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), words)
+            self.assertTrue(result.stdout.startswith(f"usage: ./dev {' '.join(words)} "), result.stdout)
 
 
 if __name__ == "__main__":
