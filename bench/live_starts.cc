@@ -16,7 +16,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/controller_process.h"
-#include "live/nodes/agent.h"
+#include "live/agent/agent.h"
 #include "rpc/client.h"
 #include "store/store.h"
 

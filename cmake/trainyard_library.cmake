@@ -129,7 +129,7 @@ add_custom_target(fast_tests)
 # trainyard_test(TARGET [NAME name] [LABEL fast|golden|live|slow] [SHARDS n] [TIMEOUT s] [FILTER f]
 #                [ENVIRONMENT VARIABLE=value ...])
 # The tests of a program as one entry of ctest, or as n entries that may run side by side: to start a
-# program for each test would take longer than the tests. The labels: CONTRIBUTING.md.
+# program for each test would take longer than the tests. The labels: docs/developing.md.
 function(trainyard_test target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "NAME;LABEL;SHARDS;TIMEOUT;FILTER" "ENVIRONMENT")
   set(NAME ${target})

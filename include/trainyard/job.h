@@ -3,9 +3,10 @@
 // src/model/job_fields.h, by which jobs are read and written.
 //
 // A specification is a constant object that engine, snapshots and forks share. Where the user
-// resizes a live job, or a node is to be avoided, the job gets a new specification, so keep no
-// pointer to a JobSpec from one decision to the next; what changes in this way is `gpus` and
-// JobTraits::avoided.
+// resizes or updates a live job, or a node is to be avoided, the job gets a new specification, so
+// keep no pointer to a JobSpec from one decision to the next. What changes in this way: name,
+// queue, priority and GPUs; of the traits the range of GPUs, the time limit, begin, the dependency
+// and the nodes to avoid.
 #pragma once
 
 #include <cstdint>

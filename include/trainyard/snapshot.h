@@ -147,8 +147,8 @@ class JobTable {
   };
 
   virtual ~JobTable() = default;
-  // Jobs that may hold GPUs: admitted, not ended, and not held back after failures. In the order of
-  // their admission.
+  // Jobs that may hold GPUs: admitted, not ended, and not held back (by users or after failures).
+  // In the order of their admission.
   [[nodiscard]] virtual std::span<const JobId> live() const = 0;
   // All about one job, worked out at each call. REQUIRES, here and below: `job` is live or
   // unjudged.

@@ -27,7 +27,7 @@
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/find_program.h"
-#include "live/nodes/agent.h"
+#include "live/agent/agent.h"
 #include "rpc/address.h"
 #include "rpc/client.h"
 #include "rpc/identity_calls.h"

@@ -12,9 +12,9 @@
 
 #include "base/try.h"
 #include "daemon/trace_requests.h"
+#include "live/agent/agent.h"
 #include "live/controller.h"
 #include "live/jobs/job_request.h"
-#include "live/nodes/agent.h"
 #include "model/job_order.h"
 #include "scenario/known_models.h"
 #include "store/memory_store.h"

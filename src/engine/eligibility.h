@@ -20,7 +20,7 @@
 
 namespace trainyard::engine {
 
-// Why a job is deferred: the first that holds.
+// What defers a job: all that applies.
 struct Deferral {
   bool held = false;             // by its user
   std::optional<JobId> after{};  // this job has to end first, with others perhaps

@@ -27,21 +27,21 @@ bool Instants::SubmitIsLone(const model::JobRecords& jobs, const Ends& ends) con
   if (submits_to_come_ || !first_fact_ || *first_fact_ != *last_fact_) {
     return false;
   }
-  switch (rules_.published.lone) {
-    case model::PublishedRules::Lone::kDelayed:
+  switch (rules_.published.lone_fact) {
+    case model::PublishedRules::LoneFact::kDelayed:
       return false;
-    case model::PublishedRules::Lone::kStarted:
+    case model::PublishedRules::LoneFact::kStarted:
       return (rules_.end.source == model::EndRule::Source::kPlanned ? ends.empty()
                                                                     : jobs.started_live() == 0) &&
              !wake_at_;
-    case model::PublishedRules::Lone::kSubmits:
+    case model::PublishedRules::LoneFact::kSubmits:
       return true;
   }
   return false;
 }
 
 bool Instants::EndIsLone(const model::JobRecords& jobs, const Ends& ends) const {
-  if (rules_.published.lone != model::PublishedRules::Lone::kStarted || submits_to_come_ ||
+  if (rules_.published.lone_fact != model::PublishedRules::LoneFact::kStarted || submits_to_come_ ||
       first_fact_ || wake_at_) {
     return false;
   }
@@ -62,11 +62,11 @@ std::optional<TimePoint> Instants::Next(const model::JobRecords& jobs, const End
   if (wake_at_) {
     next = base::Earlier(next, clock_.InstantFor(*wake_at_, false));
   }
-  if (rules_.clock.mode == model::DecisionClock::Mode::kRounds && !jobs.running().empty() &&
+  if (rules_.clock.mode == model::ClockRules::Mode::kRounds && !jobs.running().empty() &&
       clock_.last()) {
     next = base::Earlier(next, clock_.InstantFor(*clock_.last(), false));
   }
-  if (rules_.clock.mode == model::DecisionClock::Mode::kArrivals && !submits_to_come_ &&
+  if (rules_.clock.mode == model::ClockRules::Mode::kArrivals && !submits_to_come_ &&
       clock_.last() && (!jobs.running().empty() || jobs.waiting() > 0)) {
     next = base::Earlier(next, *clock_.last() + rules_.clock.length);
   }

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "engine/decision_clock.h"
 #include "engine/ends.h"
+#include "engine/instant_clock.h"
 #include "model/job_records.h"
 #include "model/rules.h"
 

@@ -270,7 +270,7 @@ TEST_F(FinishTest, FloorSecondRegistersTheLastWholeSecond) {
 }
 
 TEST_F(FinishTest, RoundEndRegistersTheRoundInWhichTheWorkIsDone) {
-  rules_.clock = {.mode = model::DecisionClock::Mode::kRounds, .length = FromSeconds(10)};
+  rules_.clock = {.mode = model::ClockRules::Mode::kRounds, .length = FromSeconds(10)};
   const model::Forecast forecast = PredictWith(model::EndRule::Finish::kRoundEnd);
   EXPECT_EQ(forecast.done, TimePoint{Duration{2'166'667}});
   EXPECT_EQ(forecast.logged, AtSeconds(10.5));  // the round that began at 0.5

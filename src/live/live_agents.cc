@@ -14,11 +14,11 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
   if (message.has_hello()) {
     return TakeHello(connection, message.hello());
   }
-  const std::optional<NodeId> node = state_.leases.At(connection);
+  const std::optional<NodeId> node = state_.nodes.At(connection);
   if (!node) {
     return;  // from an agent that has been refused
   }
-  state_.leases.Hear(*node, state_.now);
+  state_.nodes.Hear(*node, state_.now);
   if (message.has_heartbeat()) {
     messages_.AnswerTo(message.heartbeat(), connection);
   } else if (message.has_attempt()) {
@@ -33,23 +33,23 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
 }
 
 void LiveWorld::TakeData(NodeId node, const v1::DataReport& data) {
-  if (auto told = state_.leases.HearData(node, data)) {
+  if (auto told = state_.nodes.HearData(node, data)) {
     Add({.at = state_.now, .fact = model::fact::DataKept{.node = node, .data = std::move(told)}});
   }
 }
 
 void LiveWorld::TakeAgentGone(std::uint64_t connection) {
-  if (const std::optional<NodeId> node = state_.leases.Leave(connection)) {
+  if (const std::optional<NodeId> node = state_.nodes.Leave(connection)) {
     calls_.DropNode(*node);
   }
 }
 
 void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
-  if (const Status status = state_.leases.CheckJoin(hello); !status.ok()) {
+  if (const Status status = state_.nodes.CheckJoin(hello); !status.ok()) {
     return messages_.Refuse(connection, status.error().message);
   }
-  const NodeId id = *state_.leases.Named(hello.node());
-  const LiveNode& node = state_.leases[id];
+  const NodeId id = *state_.nodes.Named(hello.node());
+  const LiveNode& node = state_.nodes[id];
   if (node.connection == connection) {
     return;  // a second Hello; its attempts may be outdated by now
   }
@@ -60,7 +60,7 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
     change_log_.NoteUp(id);
   }
   judge_.SetRenewed(node.hello.start() != hello.start() ? std::optional(id) : std::nullopt);
-  state_.leases.Join(connection, hello, state_.now);
+  state_.nodes.Join(connection, hello, state_.now);
   messages_.Welcome(connection);
   TakeData(id, hello.data());
   state_.attempts.SetUnseen(true);

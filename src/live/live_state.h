@@ -19,7 +19,7 @@
 #include "live/history/history.h"
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
-#include "live/nodes/leases.h"
+#include "live/nodes/live_nodes.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
 #include "model/touched.h"
@@ -36,9 +36,9 @@ struct LiveState {
         numbers(known_by),
         jobs(numbers, touched.jobs),
         attempts(numbers, touched.jobs),
-        leases(options, cluster, touched.nodes),
-        occupancy(leases.size(), touched),
-        start_queue(attempts, occupancy, leases, touched.jobs),
+        nodes(options, cluster, touched.nodes),
+        occupancy(nodes.size(), touched),
+        start_queue(attempts, occupancy, nodes, touched.jobs),
         failures(cluster, options.ScaledFailures()),
         metrics(options.Scaled(LiveMetrics::kPause)) {}
   LiveState(const LiveState&) = delete;
@@ -54,7 +54,7 @@ struct LiveState {
   std::uint64_t measured_facts = 0;  // that the engine has been told
   LiveJobs jobs;
   Attempts attempts;
-  Leases leases;
+  LiveNodes nodes;
   GpuOccupancy occupancy;
   StartQueue start_queue;
   FailureBook failures;
@@ -67,13 +67,13 @@ struct LiveState {
   void Configure(engine::SharedConfiguration next) {
     for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
       if (!engine::HasSameGpus(cluster.nodes[i], next->cluster.nodes[i])) {
-        leases.Withdraw(NodeAt(i));
+        nodes.Withdraw(NodeAt(i));
       }
     }
     configuration = std::move(next);
     cluster = configuration->cluster;
-    leases.ListNodes();
-    occupancy.ListNodes(leases.size());
+    nodes.ListNodes();
+    occupancy.ListNodes(nodes.size());
     failures.ListNodes();
   }
   // The specifications of the jobs.

@@ -92,7 +92,7 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
     Add(std::move(end));
   }
   if (fresh_) {
-    for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+    for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
       Add({.at = state_.now, .fact = model::fact::NodeDown{.node = NodeAt(i)}});
     }
   }
@@ -126,9 +126,9 @@ bool LiveWorld::AbsorbOutage() {
   if (state_.attempts.present().empty()) {
     return false;
   }
-  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+  for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
     const NodeId node = NodeAt(i);
-    if (state_.leases[node].available && !state_.leases[node].drained) {
+    if (state_.nodes[node].available && !state_.nodes[node].drained) {
       Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
       Add({.at = state_.now, .fact = model::fact::NodeUndrained{.node = node}});
     }
@@ -163,7 +163,7 @@ model::Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
 
 std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
-      base::Earlier(state_.leases.next_end(), state_.metrics.next_timer());
+      base::Earlier(state_.nodes.next_end(), state_.metrics.next_timer());
   next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
   return state_.start_queue.jobs().empty()
              ? next
@@ -171,8 +171,8 @@ std::optional<TimePoint> LiveWorld::next_timer() const {
 }
 
 void LiveWorld::ExpireLeases() {
-  for (const NodeId node : state_.leases.Expired(state_.now)) {
-    if (const std::optional<std::uint64_t> connection = state_.leases[node].connection) {
+  for (const NodeId node : state_.nodes.Expired(state_.now)) {
+    if (const std::optional<std::uint64_t> connection = state_.nodes[node].connection) {
       output_.Close(*connection);
       TakeAgentGone(*connection);
     }
@@ -202,7 +202,7 @@ void LiveWorld::Note(const model::Event& event) {
   state_.history.Note(event, state_.jobs, state_.cluster);
   state_.changes.Note(event);
   if (SpeaksOfNode(event)) {
-    state_.leases.Note(event);
+    state_.nodes.Note(event);
   } else if (SpeaksOfJob(event)) {
     state_.jobs.Note(event);
   }
@@ -404,7 +404,7 @@ bool LiveWorld::HasData(JobId job) {
   LiveAttempt& attempt = state_.attempts.Of(job).back();
   bool has_all = true;
   for (Part& part : attempt.parts) {
-    const LiveNode& node = state_.leases[part.node];
+    const LiveNode& node = state_.nodes[part.node];
     if (part.state != PartState::kQueued || !node.connection || node.data.cache_mib() == 0) {
       continue;  // the start queue sees to it, or the node keeps no data sets
     }
@@ -502,21 +502,21 @@ void LiveWorld::Stall(const std::string& why) {
 // Takes what must be taken of a message while the journal cannot be written. True: the message is
 // done with.
 bool LiveWorld::TakeWhileWithheld(const Input& input) {
-  std::optional<NodeId> node = state_.leases.At(input.number);
+  std::optional<NodeId> node = state_.nodes.At(input.number);
   if (const auto welcomed = withheld_->welcomed.find(input.number);
       welcomed != withheld_->welcomed.end()) {
     node = welcomed->second;
   }
   const v1::AgentMessage& message = input.message;
-  if (message.has_hello() && !node && state_.leases.CheckJoin(message.hello()).ok()) {
-    node = state_.leases.Named(message.hello().node());
+  if (message.has_hello() && !node && state_.nodes.CheckJoin(message.hello()).ok()) {
+    node = state_.nodes.Named(message.hello().node());
     withheld_->welcomed[input.number] = *node;
     messages_.Welcome(input.number);
   }
   if (!node) {
     return false;
   }
-  state_.leases.Hear(*node, state_.now);
+  state_.nodes.Hear(*node, state_.now);
   if (!message.has_heartbeat()) {
     return false;
   }
@@ -536,7 +536,7 @@ Status LiveWorld::Restore(const model::Batch& batch) {
     }
     const bool submit = event.kind() == model::EventKind::kSubmitted ||
                         event.kind() == model::EventKind::kArraySubmitted;
-    const auto is_missing = [this](NodeId node) { return Index(node) >= state_.leases.size(); };
+    const auto is_missing = [this](NodeId node) { return Index(node) >= state_.nodes.size(); };
     const auto* const barred = std::get_if<model::fact::Barred>(&event.fact);
     if (is_missing(event.node()) ||
         (barred != nullptr &&
@@ -565,7 +565,7 @@ void LiveWorld::Restore(std::span<const model::Action> actions) {
 void LiveWorld::Restored(TimePoint now) {
   restoring_ = false;
   state_.now = now;
-  state_.leases.Restart(now);
+  state_.nodes.Restart(now);
   calls_.DropAnswers();
   messages_.DropForgets();
   to_tune_.clear();  // agents hear of it when they have said hello
@@ -605,7 +605,7 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
   if (state.reading() && state.good()) {
     StateStages(state_.jobs[job]);
   }
-  state_.attempts.SerializeJob(job, state_.leases.size(), state);
+  state_.attempts.SerializeJob(job, state_.nodes.size(), state);
   state_.metrics.SerializeJob(job, state);
   if (state.reading() && state.good() && state_.attempts[job].wanted() != nullptr) {
     state_.start_queue.Add(job);
@@ -619,7 +619,7 @@ std::vector<Section> LiveWorld::Sections(int format) {
   const auto former = std::make_shared<FormerStages>();
   const bool has_counts = format <= kFormatWithCounts;
   return {
-      {.name = "nodes", .serialize = [this](StateStream& to) { to(state_.leases); }},
+      {.name = "nodes", .serialize = [this](StateStream& to) { to(state_.nodes); }},
       {.name = "occupancy", .serialize = [this](StateStream& to) { to(state_.occupancy); }},
       {.name = "names", .serialize = [this](StateStream& to) { to(state_.jobs, fresh_); }},
       {.name = "failures",

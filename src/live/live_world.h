@@ -30,8 +30,8 @@
 #include "live/failures/failure_judge.h"
 #include "live/history/change_log.h"
 #include "live/live_state.h"
-#include "live/measured/meter.h"
 #include "live/measured/overruns.h"
+#include "live/measured/throughput_meter.h"
 #include "live/notices/notices.h"
 #include "live/section.h"
 #include "live/view/view_writer.h"
@@ -191,7 +191,7 @@ class LiveWorld final : public engine::World {
   AgentMessages messages_;
   LiveCalls calls_;
   FailureJudge judge_;
-  Meter meter_;
+  ThroughputMeter meter_;
   Overruns overruns_;
 
   std::deque<Input> inbox_;

@@ -11,7 +11,7 @@
 
 namespace trainyard::model {
 
-struct DecisionClock {
+struct ClockRules {
   enum class Mode : std::uint8_t {
     kEveryEvent,
     kSpacing,  // next instant = max(first undecided fact, last + length)
@@ -86,15 +86,15 @@ struct Preemption {
 // What only exists to give the numbers of a published program. Each rule is read in one place of
 // the engine, which its comment names after the program; with the defaults that place does nothing.
 struct PublishedRules {
-  // Under DecisionClock::kSpacing a lone remaining fact is not delayed. Which facts count as
+  // Under ClockRules::kSpacing a lone remaining fact is not delayed. Which facts count as
   // remaining:
-  enum class Lone : std::uint8_t {
+  enum class LoneFact : std::uint8_t {
     kDelayed,  // no exception
     kStarted,  // submits to come, and the ends of all jobs that have started
     kSubmits,  // submits only
   };
   // ElasticFlow: instants.
-  Lone lone = Lone::kDelayed;
+  LoneFact lone_fact = LoneFact::kDelayed;
   // Progress is folded in at every decision, not only when a rate changes. ElasticFlow, Muri:
   // engine.
   bool every_instant = false;
@@ -127,7 +127,7 @@ struct PublishedRules {
 };
 
 struct Rules {
-  DecisionClock clock{};
+  ClockRules clock{};
   Quantum quantum = Quantum::kNone;
   Debt debt{};
   EndRule end{};

@@ -140,7 +140,7 @@ constexpr std::array kKeys{
     Into(SecondsKey("clock", "length"), [](model::Rules& r) { return &r.clock.length; }),
     By(PutAnchor, {.table = "clock", .key = "anchor", .kind = Kind::kAnchor, .most = kMost}),
     Into(Choice("clock", "lone", "delayed|started|submits"),
-         [](model::Rules& r) { return &r.published.lone; }),
+         [](model::Rules& r) { return &r.published.lone_fact; }),
     Into(SecondsKey("handover", "window"), [](ResolvedPreset& p) { return &p.handover_window; }),
     Into(Flag("handover", "before_submit", true),
          [](ResolvedPreset& p) { return &p.early_handover; }),

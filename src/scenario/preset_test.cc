@@ -54,7 +54,7 @@ TEST(SoundPresetTest, IsWhatNoPresetMeans) {
 
 TEST(SoundPresetTest, DecidesAtEveryEventAndEndsExactly) {
   const ResolvedPreset sound = Resolve({});
-  EXPECT_EQ(sound.rules.clock.mode, model::DecisionClock::Mode::kEveryEvent);
+  EXPECT_EQ(sound.rules.clock.mode, model::ClockRules::Mode::kEveryEvent);
   EXPECT_EQ(sound.rules.quantum, model::Quantum::kNone);
   EXPECT_EQ(sound.rules.end.finish, model::EndRule::Finish::kExact);
   EXPECT_FALSE(sound.rules.end.release_at_instant);
@@ -170,7 +170,7 @@ TEST(TiresiasPresetTest, PoliciesOfTheCatalogueCanBeUsedUnderIt) {
 
 TEST(ElasticflowPresetTest, TheSlotIsAMinuteUnlessGiven) {
   const ResolvedPreset preset = Resolve({.preset = "elasticflow"});
-  EXPECT_EQ(preset.rules.clock.mode, model::DecisionClock::Mode::kSpacing);
+  EXPECT_EQ(preset.rules.clock.mode, model::ClockRules::Mode::kSpacing);
   EXPECT_EQ(preset.rules.clock.length, FromSeconds(60));
 }
 
@@ -185,11 +185,11 @@ TEST(ElasticflowPresetTest, TheSlotIsPutWhereverItIsNamed) {
 
 TEST(ElasticflowPresetTest, APolicysRulesGoBeforeThoseOfThePreset) {
   const ResolvedPreset edf = Resolve({.preset = "elasticflow", .policy = "edf"});
-  EXPECT_EQ(edf.rules.published.lone, model::PublishedRules::Lone::kStarted);
+  EXPECT_EQ(edf.rules.published.lone_fact, model::PublishedRules::LoneFact::kStarted);
   EXPECT_EQ(edf.rules.end.finish, model::EndRule::Finish::kCeilSecond);
   EXPECT_EQ(edf.work, WorkUnit::kIterations);
   const ResolvedPreset dlas = Resolve({.preset = "elasticflow", .policy = "dlas-gpu"});
-  EXPECT_EQ(dlas.rules.published.lone, model::PublishedRules::Lone::kSubmits);
+  EXPECT_EQ(dlas.rules.published.lone_fact, model::PublishedRules::LoneFact::kSubmits);
   EXPECT_EQ(dlas.rules.clock.length, FromSeconds(60));  // not its own
   EXPECT_EQ(dlas.rules.end.finish, model::EndRule::Finish::kFloorSecond);
   EXPECT_TRUE(dlas.rules.end.release_at_instant);

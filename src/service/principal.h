@@ -15,7 +15,7 @@ namespace trainyard::service {
 // What a call wants of a job.
 enum class Access : unsigned char {
   kSee,     // that it is there, and how it stands
-  kChange,  // cancel, resize
+  kChange,  // cancel, hold, release, requeue, update, resize or signal it
   kRead,    // what it has written
   kEnter,   // run something beside it, as its user
 };

@@ -94,7 +94,7 @@ SupervisedAttempt::SupervisedAttempt(AttemptFolder folder, const Error& why)
 }
 
 SupervisedAttempt::~SupervisedAttempt() {
-  for (const pid_t child : {launcher_, removal_, ending_, limiting_}) {
+  for (const pid_t child : {starter_, removal_, ending_, limiting_}) {
     if (child > 0) {
       waitpid(child, nullptr, WNOHANG);
     }
@@ -149,8 +149,8 @@ Attempt::Clock::time_point SupervisedAttempt::NextDue() const {
 void SupervisedAttempt::Launch(Clock::time_point now) {
   const int error =
       options_.launcher.there()
-          ? options_.launcher.BeginStart(folder(), start_, launcher_)
-          : Spawn({options_.program, "supervise", folder().path()}, environ, launcher_);
+          ? options_.launcher.BeginStart(folder(), start_, starter_)
+          : Spawn({options_.program, "supervise", folder().path()}, environ, starter_);
   if (error != 0) {
     End(kNotStarted,
         fmt::format("'{} supervise': {}", options_.program, std::generic_category().message(error)),
@@ -164,11 +164,11 @@ void SupervisedAttempt::Launch(Clock::time_point now) {
 // The launcher ends as soon as the supervisor is up, or has failed to come up.
 void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
   int status = 0;
-  if (waitpid(launcher_, &status, WNOHANG) == 0) {
+  if (waitpid(starter_, &status, WNOHANG) == 0) {
     due_ = now + milliseconds(2);
     return;
   }
-  launcher_ = 0;
+  starter_ = 0;
   never_up_ = WIFEXITED(status) && status != 0;  // killed: it has gone, by whomever
   Look(now);
 }

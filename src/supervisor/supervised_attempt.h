@@ -77,7 +77,7 @@ class SupervisedAttempt final : public Attempt {
   Phase phase_ = Phase::kConnecting;
   Options options_;
   bool has_processes_ = true;
-  pid_t launcher_ = 0;
+  pid_t starter_ = 0;
   // podman, where containers are left: what runs it, and until when it may.
   bool removal_begun_ = false;
   pid_t removal_ = 0;

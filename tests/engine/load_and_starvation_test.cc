@@ -138,9 +138,8 @@ TEST(WholeRoundsTest, WhatIsBegunInARoundIsLost) {
   const ThreeSeconds rates;
   TestRun run = OnOneNode({MakeJob(2, 1, 21)});
   run.rates = &rates;
-  run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
-                     .length = FromSeconds(10),
-                     .anchor = TimePoint{}};
+  run.rules.clock = {
+      .mode = model::ClockRules::Mode::kRounds, .length = FromSeconds(10), .anchor = TimePoint{}};
   run.rules.quantum = model::Quantum::kIterationPerRound;
   run.rules.end.finish = model::EndRule::Finish::kRoundEnd;
   const TestResult result = RunTest(run);

@@ -244,9 +244,8 @@ TEST_P(SortedList, PacksAsIfForTheFirstTimeInEveryRound) {
                 .cluster = FailingCluster(),
                 .policy = GetParam(),
                 .own_packer = synergy.packer.get()};
-    run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
-                       .length = FromSeconds(5),
-                       .anchor = TimePoint{}};
+    run.rules.clock = {
+        .mode = model::ClockRules::Mode::kRounds, .length = FromSeconds(5), .anchor = TimePoint{}};
     const TestResult remembered = RunTest(run);
     const AskedEveryTime asked(*synergy.packer);
     run.own_packer = &asked;
@@ -274,9 +273,8 @@ TEST_P(TailEvictingWalk, DecidesAsAWalkOverAllJobs) {
                 .policy = GetParam().policy,
                 .placement = GetParam().placement,
                 .walk = Walk{.misfit = Misfit::kEvictTail}};
-    run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
-                       .length = FromSeconds(30),
-                       .anchor = TimePoint{}};
+    run.rules.clock = {
+        .mode = model::ClockRules::Mode::kRounds, .length = FromSeconds(30), .anchor = TimePoint{}};
     run.rules.end.finish = model::EndRule::Finish::kRoundEnd;
     const TestResult fast = RunTest(run);
     run.plain_walk = true;

@@ -112,7 +112,7 @@ class SavedState : public testing::TestWithParam<Case> {
       job.model = "model-" + std::to_string(job.profile_row);
     }
     if (one.rounds) {
-      run.rules.clock = {.mode = model::DecisionClock::Mode::kRounds, .length = FromSeconds(30)};
+      run.rules.clock = {.mode = model::ClockRules::Mode::kRounds, .length = FromSeconds(30)};
     }
     Cluster& cluster = run.cluster;
     cluster.checkpoint_interval = FromSeconds(60);
@@ -283,9 +283,9 @@ TestRun Changed(TestRun run, const Case& one, std::mt19937& random) {
     case 1:
       run.rules.preemption.min_runtime = FromSeconds(static_cast<double>(random() % 100));
       run.rules.clock = random() % 2 == 0
-                            ? model::DecisionClock{}
-                            : model::DecisionClock{.mode = model::DecisionClock::Mode::kRounds,
-                                                   .length = FromSeconds(40)};
+                            ? model::ClockRules{}
+                            : model::ClockRules{.mode = model::ClockRules::Mode::kRounds,
+                                                .length = FromSeconds(40)};
       return run;
     case 2:
       run.overheads = profile::OverheadModel(profile::OverheadTable{

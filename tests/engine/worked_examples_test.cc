@@ -92,10 +92,10 @@ TEST(WorkedExampleTest, ElasticFlowCoalescesAndPays) {
                          {.at = 172, .gpus = {4, 0}, .work_left = 444 - (172 - 60 - 8) * 1.8},
                          {.at = 258, .gpus = {0, 0}}});
   model::Rules rules;
-  rules.clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
+  rules.clock = {.mode = model::ClockRules::Mode::kSpacing, .length = FromSeconds(60)};
   rules.debt = {.charge = model::Debt::Charge::kEveryInstant, .pay = model::Debt::Pay::kInterval};
   rules.end = {.finish = model::EndRule::Finish::kCeilSecond, .release_at_instant = true};
-  rules.published = {.lone = model::PublishedRules::Lone::kStarted,
+  rules.published = {.lone_fact = model::PublishedRules::LoneFact::kStarted,
                      .every_instant = true,
                      .debt_in_forecast = false};
   const TestResult result = RunTest({.jobs = {Iterations(0, 600), Iterations(10, 200)},
@@ -136,9 +136,9 @@ TEST(WorkedExampleTest, CloseEndsJoinTheEndOfTheFirstJob) {
 
 TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   model::Rules rules = FreeRules();
-  rules.clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = FromSeconds(60)};
+  rules.clock = {.mode = model::ClockRules::Mode::kSpacing, .length = FromSeconds(60)};
   rules.end = {.finish = model::EndRule::Finish::kCeilSecond, .release_at_instant = true};
-  rules.published = {.lone = model::PublishedRules::Lone::kStarted, .every_instant = true};
+  rules.published = {.lone_fact = model::PublishedRules::LoneFact::kStarted, .every_instant = true};
   TestRun run{
       .jobs = {MakeJob(0, 1, 30), MakeJob(0, 1, 40)}, .cluster = MakeCluster(1, 1), .rules = rules};
   // The first end is the only fact left (the second job has not started): decided at 30, not 60.
@@ -149,7 +149,7 @@ TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
   EXPECT_EQ(RunTest(run).start(1), 60);
   // Without the exception it always waits.
   run.jobs.pop_back();
-  run.rules.published.lone = model::PublishedRules::Lone::kDelayed;
+  run.rules.published.lone_fact = model::PublishedRules::LoneFact::kDelayed;
   EXPECT_EQ(RunTest(run).start(1), 60);
 }
 
@@ -157,9 +157,9 @@ TEST(WorkedExampleTest, ALoneRemainingFactIsNotDelayed) {
 // waits for the spacing. The instant in between finds the start charge unpaid and moves that end.
 TEST(WorkedExampleTest, AnEndThatWaitsIsPredictedAnewByAnInstantInBetween) {
   model::Rules rules;
-  rules.clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = FromSeconds(240)};
+  rules.clock = {.mode = model::ClockRules::Mode::kSpacing, .length = FromSeconds(240)};
   rules.debt = {.charge = model::Debt::Charge::kStart, .pay = model::Debt::Pay::kInterval};
-  rules.published = {.lone = model::PublishedRules::Lone::kSubmits,
+  rules.published = {.lone_fact = model::PublishedRules::LoneFact::kSubmits,
                      .every_instant = true,
                      .debt_in_forecast = false};
   rules.end = {.finish = model::EndRule::Finish::kFloorSecond, .release_at_instant = true};
@@ -212,9 +212,8 @@ TEST(WorkedExampleTest, MuriChargesEveryEvent) {
 // work is done.
 TEST(WorkedExampleTest, BloxActsInRounds) {
   model::Rules rules = FreeRules();
-  rules.clock = {.mode = model::DecisionClock::Mode::kRounds,
-                 .length = FromSeconds(300),
-                 .anchor = TimePoint{}};
+  rules.clock = {
+      .mode = model::ClockRules::Mode::kRounds, .length = FromSeconds(300), .anchor = TimePoint{}};
   rules.end.finish = model::EndRule::Finish::kRoundEnd;
   const TestResult result = RunTest({.jobs = {MakeJob(10, 1, 700), MakeJob(320, 1, 500)},
                                      .cluster = MakeCluster(1, 1),
@@ -274,11 +273,12 @@ TEST(WorkedExampleTest, ElasticFlowItself) {
       .overheads = profile::OverheadModel(profile::OverheadFormula{.base = 2, .per_doubling = 2}),
       .rates = &rates};
   run.rules = {
-      .clock = {.mode = model::DecisionClock::Mode::kSpacing, .length = std::chrono::seconds(60)},
+      .clock = {.mode = model::ClockRules::Mode::kSpacing, .length = std::chrono::seconds(60)},
       .debt = {.charge = model::Debt::Charge::kEveryInstant, .pay = model::Debt::Pay::kInterval},
       .end = {.source = model::EndRule::Source::kPlanned, .release_at_instant = true},
-      .published = {
-          .lone = model::PublishedRules::Lone::kStarted, .every_instant = true, .warm_sets = true}};
+      .published = {.lone_fact = model::PublishedRules::LoneFact::kStarted,
+                    .every_instant = true,
+                    .warm_sets = true}};
   const TestResult result = RunTest(run);
   ASSERT_TRUE(result.status.ok()) << result.status.error().message;
   EXPECT_EQ(result.logged(2), 252);

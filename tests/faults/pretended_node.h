@@ -14,7 +14,7 @@
 #include "faults/simulation.h"
 #include "faults/stage_workers.h"
 #include "faults/witness.h"
-#include "live/nodes/agent.h"
+#include "live/agent/agent.h"
 #include "supervisor/processes.h"
 #include "trainyard/live.pb.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "fuzz/targets.h"
+#include "live/agent/agent.h"
 #include "live/controller.h"
-#include "live/nodes/agent.h"
 #include "profile/execution_model.h"
 #include "scenario/assembly.h"
 #include "store/memory_store.h"

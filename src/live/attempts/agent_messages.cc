@@ -31,7 +31,7 @@ void AgentMessages::Say(std::uint64_t connection, v1::ControllerMessage message)
 }
 
 void AgentMessages::Send(NodeId node, v1::ControllerMessage message) {
-  if (const std::optional<std::uint64_t> connection = state_.leases[node].connection) {
+  if (const std::optional<std::uint64_t> connection = state_.nodes[node].connection) {
     Say(*connection, std::move(message));
   }
 }
@@ -94,7 +94,7 @@ void AgentMessages::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std:
         {.node = state_.cluster.nodes[Index(part.node)].name,
          .workers = start.node_workers(static_cast<int>(i)),
          .gpus = {gpus.begin(), gpus.end()},
-         .cpus = share.milli_cpus() > 0 ? std::max(1, cpus) : state_.leases[part.node].hello.cpus(),
+         .cpus = share.milli_cpus() > 0 ? std::max(1, cpus) : state_.nodes[part.node].hello.cpus(),
          .memory_mib = share.memory_mib()});
   }
   for (const auto& [name, value] : SlurmVariables(slurm, index)) {
@@ -135,7 +135,7 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
   start.set_world_size(workers);
   start.set_node_rank(static_cast<int>(index));
   start.set_nodes(static_cast<int>(attempt.parts.size()));
-  start.set_master_address(state_.leases[attempt.parts.front().node].hello.address());
+  start.set_master_address(state_.nodes[attempt.parts.front().node].hello.address());
   start.set_master_port(MasterPort(id, attempt.number));
   start.set_grace(Milliseconds(state_.options.GraceOf(*job.request)));
   start.set_iterations(job.counts_work() ? attempt.work : job.request->iterations());

@@ -19,7 +19,7 @@ bool StartQueue::MayStart(JobId job) const {
 }
 
 bool StartQueue::MayEnter(const LiveAttempt& attempt, const Part& part) const {
-  if (!leases_[part.node].connection) {
+  if (!nodes_[part.node].connection) {
     return false;
   }
   const std::vector<supervisor::AttemptKey> others = occupancy_.On(part.node, part.gpus);

@@ -7,7 +7,7 @@
 
 #include "live/attempts/attempts.h"
 #include "live/attempts/gpu_occupancy.h"
-#include "live/nodes/leases.h"
+#include "live/nodes/live_nodes.h"
 #include "model/touched.h"
 
 namespace trainyard::live {
@@ -15,9 +15,9 @@ namespace trainyard::live {
 class StartQueue {
  public:
   // All must outlive it.
-  StartQueue(const Attempts& attempts, const GpuOccupancy& occupancy, const Leases& leases,
+  StartQueue(const Attempts& attempts, const GpuOccupancy& occupancy, const LiveNodes& nodes,
              model::TouchedIds<JobId>& touched)
-      : attempts_(attempts), occupancy_(occupancy), leases_(leases), touched_(touched) {}
+      : attempts_(attempts), occupancy_(occupancy), nodes_(nodes), touched_(touched) {}
 
   // The job's last attempt has parts that are not sent; or it has none any more.
   void Add(JobId job) {
@@ -38,7 +38,7 @@ class StartQueue {
 
   const Attempts& attempts_;
   const GpuOccupancy& occupancy_;
-  const Leases& leases_;
+  const LiveNodes& nodes_;
   model::TouchedIds<JobId>& touched_;
   std::set<JobId> jobs_;
 };

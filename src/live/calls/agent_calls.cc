@@ -114,7 +114,7 @@ Result<NodeId> AgentCalls::NodeOfRank(JobId job, std::uint32_t attempt, int want
     if (wanted < 0 || wanted >= rank) {
       continue;
     }
-    if (!state_.leases[node].connection) {
+    if (!state_.nodes[node].connection) {
       return Unavailable("node '" + state_.cluster.nodes[Index(node)].name +
                          "', which has the worker, is away");
     }

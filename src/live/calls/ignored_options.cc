@@ -54,7 +54,7 @@ std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& s
   if (job.devices_size() > 0 && !state.configuration->traits.may.name_gpus) {
     ignored.push_back(NotHeeded(*state.configuration, "the choice of devices", "it"));
   }
-  if (job.gpu_types_size() > 0 && !state.leases.states_gpu_types()) {
+  if (job.gpu_types_size() > 0 && !state.nodes.states_gpu_types()) {
     ignored.push_back("GPU types '" + TypesText(job) +
                       "' have no effect: no node of the cluster states its type");
   }
@@ -70,14 +70,14 @@ std::vector<std::string> IgnoredOf(const v1::JobRequest& job, const LiveState& s
         "--notify-url");
   }
   const auto keeps_data = [&state](std::size_t node) {
-    return state.leases[NodeAt(node)].data.cache_mib() > 0;
+    return state.nodes[NodeAt(node)].data.cache_mib() > 0;
   };
   if (job.has_data_set() && supervisor::IsFetched(job.data_set())) {
     std::size_t node = 0;
-    while (node < state.leases.size() && !keeps_data(node)) {
+    while (node < state.nodes.size() && !keeps_data(node)) {
       ++node;
     }
-    if (node == state.leases.size()) {
+    if (node == state.nodes.size()) {
       ignored.push_back("data set '" + job.data_set().name() +
                         "' is not copied: no agent that is there has --data-cache; the job reads "
                         "it at '" +

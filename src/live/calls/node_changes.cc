@@ -35,7 +35,7 @@ Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& reque
   std::vector<NodeId> nodes;
   std::vector<v1::LeftOut> left;
   for (const std::string& name : NamesOf(request)) {
-    if (const std::optional<NodeId> id = context_.state().leases.Named(name)) {
+    if (const std::optional<NodeId> id = context_.state().nodes.Named(name)) {
       nodes.push_back(*id);
       continue;
     }
@@ -67,7 +67,7 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   std::erase_if(nodes, [&](NodeId id) {
-    return request.drain() == state.leases[id].drained &&
+    return request.drain() == state.nodes[id].drained &&
            (request.drain() || !state.failures.HasRecord(id));
   });
   if (nodes.empty()) {
@@ -80,7 +80,7 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
                                (request.reason().empty() ? "" : ": " + request.reason()),
                        .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {
-    const LiveNode& node = state.leases[id];
+    const LiveNode& node = state.nodes[id];
     if (request.drain()) {
       context_.Add(model::fact::NodeDrained{.node = id});
     } else {

@@ -48,9 +48,9 @@ Status Validation::CheckProfiles(const JobSpec& job) const {
 // Error: no agent that is there can run the job's container.
 Status Validation::CheckContainer(const v1::JobRequest& job) const {
   bool is_there = false;
-  for (std::size_t i = 0; job.launch().has_container() && i < state_.leases.size(); ++i) {
-    const LiveNode& node = state_.leases[NodeAt(i)];
-    if (node.connection && state_.leases.Accepts(job, NodeAt(i))) {
+  for (std::size_t i = 0; job.launch().has_container() && i < state_.nodes.size(); ++i) {
+    const LiveNode& node = state_.nodes[NodeAt(i)];
+    if (node.connection && state_.nodes.Accepts(job, NodeAt(i))) {
       is_there = true;
       if (!node.hello.isolates()) {
         return {};

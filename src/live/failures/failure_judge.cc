@@ -66,7 +66,7 @@ bool FailureJudge::MayJudge(const LiveAttempt& attempt) const {
   }
   const TimePoint since = *attempt.failed + state_.options.Scaled(state_.options.heartbeat);
   return std::all_of(attempt.parts.begin(), attempt.parts.end(), [&](const Part& part) {
-    const LiveNode& node = state_.leases[part.node];
+    const LiveNode& node = state_.nodes[part.node];
     return part.state == PartState::kExited || part.failure.has_failed() ||
            (node.connection && node.heard >= since);
   });
@@ -118,7 +118,7 @@ void FailureJudge::BlameNode(JobId id, LiveAttempt& attempt, const Part& part) {
                          .cause = part.failure.cause,
                          .key = vanished ? VanishedKey(user_of(id)) : ReasonKey(part.failure),
                          .text = Describe(part.failure),
-                         .agent = state_.leases[part.node].hello.start(),
+                         .agent = state_.nodes[part.node].hello.start(),
                          .avoids = engine_.keeps_away()};
   if (state_.failures.IsOfOneJob(note, NodesFor(id, false))) {
     return BlameJob(id, attempt, part);
@@ -175,7 +175,7 @@ void FailureJudge::NoteAgentLost(NodeId node) {
 }
 
 void FailureJudge::NoteRenewed(NodeId node) {
-  if (state_.failures.IsAvoidedSince(node, state_.leases[node].hello.start())) {
+  if (state_.failures.IsAvoidedSince(node, state_.nodes[node].hello.start())) {
     Note({.kind = FailureNote::Kind::kRenewed, .node = node});
   }
 }
@@ -223,9 +223,9 @@ std::optional<TimePoint> FailureJudge::next_timer() const {
 // The number of nodes that can show whether the job can run at all.
 int FailureJudge::NodesFor(JobId id, bool with_drained) const {
   int nodes = 0;
-  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
-    const bool counts = with_drained || !state_.leases[NodeAt(i)].drained;
-    nodes += counts && state_.leases.Accepts(*state_.jobs[id].request, NodeAt(i)) ? 1 : 0;
+  for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
+    const bool counts = with_drained || !state_.nodes[NodeAt(i)].drained;
+    nodes += counts && state_.nodes.Accepts(*state_.jobs[id].request, NodeAt(i)) ? 1 : 0;
   }
   return nodes;
 }
@@ -242,11 +242,11 @@ std::vector<model::Event> FailureJudge::Conclusions() {
     return !list.empty() && !list.back().stopping;
   };
   std::vector<model::Event> conclusions = state_.failures.Conclude(
-      state_.now, {.available = [this](NodeId node) { return state_.leases[node].available; },
-                   .drained = [this](NodeId node) { return state_.leases[node].drained; },
+      state_.now, {.available = [this](NodeId node) { return state_.nodes[node].available; },
+                   .drained = [this](NodeId node) { return state_.nodes[node].drained; },
                    .accepts =
                        [this](JobId job, NodeId node) {
-                         return state_.leases.Accepts(*state_.jobs[job].request, node);
+                         return state_.nodes.Accepts(*state_.jobs[job].request, node);
                        },
                    .least_gpus = least_gpus,
                    .runs = runs,

@@ -51,7 +51,7 @@ void ChangeLog::Note(const model::Event& event) {
 }
 
 void ChangeLog::NoteLost(NodeId node) {
-  const Duration silent = state_.now - state_.leases[node].heard;
+  const Duration silent = state_.now - state_.nodes[node].heard;
   lines_.push_back(fmt::format(
       "node {}: lost: nothing has been heard of its agent for {:.0f} s, and its lease is over",
       state_.cluster.nodes[Index(node)].name, Seconds(silent) / state_.options.time_scale));

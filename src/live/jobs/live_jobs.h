@@ -23,7 +23,7 @@
 namespace trainyard::live {
 
 struct LiveJob {
-  std::shared_ptr<const JobSpec> spec;            // as submitted
+  std::shared_ptr<const JobSpec> spec;            // as submitted or updated
   std::shared_ptr<const v1::JobRequest> request;  // with the GPUs that it asks for now
   TimePoint submitted{};
   bool ending = false;  // a fact that ends it is on its way or has been taken

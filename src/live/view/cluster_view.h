@@ -49,7 +49,7 @@ struct JobEntry {
 };
 
 // What an agent has said of its node: seldom another.
-struct NodeWords {
+struct ReportedByAgent {
   v1::Hello hello;
   v1::DataReport data;
 };
@@ -60,8 +60,8 @@ struct NodeEntry {
   bool drained = false;
   bool available = false;
   TimePoint heard{};
-  std::uint64_t words_number = 0;  // LiveNode::words
-  std::shared_ptr<const NodeWords> words;
+  std::uint64_t reported_version = 0;  // LiveNode::version
+  std::shared_ptr<const ReportedByAgent> reported;
   std::string why_drained;  // by the controller
   std::string changed_by;
   // The attempts that may have processes there, and on which GPUs.

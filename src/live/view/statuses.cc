@@ -323,7 +323,7 @@ std::uint64_t Statuses::VersionOf(std::string_view version) const {
 v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
   const NodeSpec& spec = view_.cluster().nodes[Index(id)];
   const NodeEntry& node = view_.node(id);
-  const v1::Hello& hello = node.words->hello;
+  const v1::Hello& hello = node.reported->hello;
   v1::NodeStatus status;
   status.set_node(spec.name);
   status.set_address(hello.address());
@@ -337,8 +337,8 @@ v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
   status.set_memory_mib(hello.memory_mib());
   status.set_stated_milli_cpus(spec.capacity.milli_cpus);
   status.set_stated_memory_mib(spec.capacity.memory_mib);
-  status.set_data_cache_mib(node.words->data.cache_mib());
-  *status.mutable_data_sets() = node.words->data.held();
+  status.set_data_cache_mib(node.reported->data.cache_mib());
+  *status.mutable_data_sets() = node.reported->data.held();
   status.set_silent(view_.IsSilent(id, now_));
   status.set_last_heard(hello.node().empty() ? 0 : options_.UnixSeconds(node.heard));
   return status;

@@ -57,7 +57,7 @@ void ViewWriter::RefreshJob(JobId id) {
 }
 
 void ViewWriter::RefreshNode(NodeId id) {
-  const LiveNode& node = state_.leases[id];
+  const LiveNode& node = state_.nodes[id];
   const NodeEntry* const former = draft_.nodes.Find(Index(id));
   auto entry = std::make_shared<NodeEntry>(NodeEntry{.connected = node.connection.has_value(),
                                                      .alive = node.alive,
@@ -67,10 +67,11 @@ void ViewWriter::RefreshNode(NodeId id) {
                                                      .why_drained = state_.failures.WhyDrained(id),
                                                      .changed_by = state_.changes.Of(id),
                                                      .holders = state_.occupancy.HoldersOf(id)});
-  entry->words_number = node.words;
-  entry->words = former != nullptr && former->words_number == node.words
-                     ? former->words
-                     : std::make_shared<const NodeWords>(NodeWords{node.hello, node.data});
+  entry->reported_version = node.version;
+  entry->reported =
+      former != nullptr && former->reported_version == node.version
+          ? former->reported
+          : std::make_shared<const ReportedByAgent>(ReportedByAgent{node.hello, node.data});
   draft_.nodes.Set(Index(id), std::move(entry), draft_.number + 1);
 }
 
@@ -90,7 +91,7 @@ void ViewWriter::RefreshAll() {
   for (std::size_t i = 0; i < state_.jobs.size(); ++i) {
     touched_.jobs.Add(JobAt(i));
   }
-  for (std::size_t i = 0; i < state_.leases.size(); ++i) {
+  for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
     touched_.nodes.Add(NodeAt(i));
   }
 }

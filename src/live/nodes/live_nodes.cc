@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/nodes/leases.h"
+#include "live/nodes/live_nodes.h"
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@
 
 namespace trainyard::live {
 
-Leases::Leases(const LiveOptions& options, const Cluster& cluster,
-               model::TouchedIds<NodeId>& touched)
+LiveNodes::LiveNodes(const LiveOptions& options, const Cluster& cluster,
+                     model::TouchedIds<NodeId>& touched)
     : options_(options), cluster_(cluster), touched_(touched) {
   ListNodes();
 }
 
-void Leases::ListNodes() {
+void LiveNodes::ListNodes() {
   nodes_.resize(cluster_.nodes.size());
   states_gpu_types_ = false;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -23,23 +23,23 @@ void Leases::ListNodes() {
   }
 }
 
-std::optional<NodeId> Leases::Named(std::string_view name) const {
+std::optional<NodeId> LiveNodes::Named(std::string_view name) const {
   const auto at = names_.find(name);
   return at == names_.end() ? std::nullopt : std::optional(at->second);
 }
 
-std::optional<NodeId> Leases::At(std::uint64_t connection) const {
+std::optional<NodeId> LiveNodes::At(std::uint64_t connection) const {
   const auto at = connections_.find(connection);
   return at == connections_.end() ? std::nullopt : std::optional(at->second);
 }
 
-bool Leases::Accepts(const v1::JobRequest& job, NodeId node) const {
+bool LiveNodes::Accepts(const v1::JobRequest& job, NodeId node) const {
   const auto& types = job.gpu_types();
   return types.empty() || !states_gpu_types_ ||
          std::find(types.begin(), types.end(), cluster_.nodes[Index(node)].gpu_type) != types.end();
 }
 
-Status Leases::CheckJoin(const v1::Hello& hello) const {
+Status LiveNodes::CheckJoin(const v1::Hello& hello) const {
   const std::optional<NodeId> id = Named(hello.node());
   if (hello.protocol() != 1) {
     return Failed("the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1");
@@ -62,7 +62,7 @@ Status Leases::CheckJoin(const v1::Hello& hello) const {
   return {};
 }
 
-void Leases::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now) {
+void LiveNodes::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now) {
   const NodeId id = names_.find(hello.node())->second;
   LiveNode& node = Edit(id);
   if (node.connection) {
@@ -73,13 +73,13 @@ void Leases::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint no
   node.hello.clear_attempts();
   node.hello.clear_data();
   node.data.Clear();
-  ++node.words;
+  ++node.version;
   node.heard = now;
   node.alive = true;
   connections_[connection] = id;
 }
 
-std::optional<NodeId> Leases::Leave(std::uint64_t connection) {
+std::optional<NodeId> LiveNodes::Leave(std::uint64_t connection) {
   const std::optional<NodeId> node = At(connection);
   if (node) {
     Edit(*node).connection.reset();
@@ -88,13 +88,13 @@ std::optional<NodeId> Leases::Leave(std::uint64_t connection) {
   return node;
 }
 
-std::shared_ptr<const model::NodeData> Leases::HearData(NodeId id, const v1::DataReport& data) {
+std::shared_ptr<const model::NodeData> LiveNodes::HearData(NodeId id, const v1::DataReport& data) {
   LiveNode& node = Edit(id);
   if (data.number() < node.data.number()) {
     return nullptr;  // overtaken by a newer one
   }
   node.data = data;
-  ++node.words;
+  ++node.version;
   if (data.cache_mib() == 0 && node.told_data == nullptr) {
     return nullptr;  // the cluster file counts
   }
@@ -109,7 +109,7 @@ std::shared_ptr<const model::NodeData> Leases::HearData(NodeId id, const v1::Dat
   return node.told_data != nullptr && *node.told_data == *tell ? nullptr : tell;
 }
 
-void Leases::Note(const model::Event& event) {
+void LiveNodes::Note(const model::Event& event) {
   LiveNode& node = Edit(event.node());
   switch (event.kind()) {
     case model::EventKind::kNodeDown:
@@ -136,14 +136,14 @@ void Leases::Note(const model::Event& event) {
   }
 }
 
-std::optional<TimePoint> Leases::EndOf(const LiveNode& node) const {
+std::optional<TimePoint> LiveNodes::EndOf(const LiveNode& node) const {
   if (!node.alive) {
     return std::nullopt;
   }
   return node.heard + options_.Scaled(options_.lease + options_.grace + options_.margin);
 }
 
-std::vector<NodeId> Leases::Expired(TimePoint now) const {
+std::vector<NodeId> LiveNodes::Expired(TimePoint now) const {
   std::vector<NodeId> expired;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (const std::optional<TimePoint> end = EndOf(nodes_[i]); end && *end <= now) {
@@ -153,7 +153,7 @@ std::vector<NodeId> Leases::Expired(TimePoint now) const {
   return expired;
 }
 
-std::optional<TimePoint> Leases::next_end() const {
+std::optional<TimePoint> LiveNodes::next_end() const {
   std::optional<TimePoint> next;
   for (const LiveNode& node : nodes_) {
     next = base::Earlier(next, EndOf(node));
@@ -161,14 +161,14 @@ std::optional<TimePoint> Leases::next_end() const {
   return next;
 }
 
-void Leases::Restart(TimePoint now) {
+void LiveNodes::Restart(TimePoint now) {
   for (LiveNode& node : nodes_) {
     node.heard = now;
     node.told_data = nullptr;  // snapshots do not know it
   }
 }
 
-void Leases::Serialize(StateStream& state) {
+void LiveNodes::Serialize(StateStream& state) {
   if (state.Size(nodes_.size()) != nodes_.size()) {
     return state.Fail();
   }

@@ -20,10 +20,11 @@ class Engine;
 namespace trainyard::live {
 
 // Pretended workers are not measured: they do what the profiles say.
-class Meter {
+class ThroughputMeter {
  public:
   // Both must outlive it.
-  Meter(const LiveState& state, const engine::Engine& engine) : state_(state), engine_(engine) {}
+  ThroughputMeter(const LiveState& state, const engine::Engine& engine)
+      : state_(state), engine_(engine) {}
 
   // The job's last attempt has been opened by this action.
   void Open(const model::Action& action);

@@ -12,10 +12,10 @@ namespace trainyard::engine {
 
 class InstantClock {
  public:
-  explicit InstantClock(const model::DecisionClock& rules) : rules_(rules), anchor_(rules.anchor) {}
+  explicit InstantClock(const model::ClockRules& rules) : rules_(rules), anchor_(rules.anchor) {}
 
   // The earliest instant at which something that becomes due at `at` is decided. `lone`: no other
-  // fact remains (see PublishedRules::Lone).
+  // fact remains (see PublishedRules::lone_fact).
   [[nodiscard]] TimePoint InstantFor(TimePoint at, bool lone) const;
 
   // A decision was taken. REQUIRES: not before the last one.
@@ -25,10 +25,10 @@ class InstantClock {
 
   [[nodiscard]] std::optional<TimePoint> last() const { return last_; }
   void Serialize(StateStream& state) { state(anchor_, last_); }
-  [[nodiscard]] const model::DecisionClock& rules() const { return rules_; }
+  [[nodiscard]] const model::ClockRules& rules() const { return rules_; }
 
  private:
-  model::DecisionClock rules_;
+  model::ClockRules rules_;
   std::optional<TimePoint> anchor_;
   std::optional<TimePoint> last_;
 };

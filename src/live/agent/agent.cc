@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/nodes/agent.h"
+#include "live/agent/agent.h"
 
 #include <algorithm>
 

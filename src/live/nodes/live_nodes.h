@@ -28,16 +28,16 @@ struct LiveNode {
   TimePoint heard{};
   v1::Hello hello;                                   // the last, without attempts and data sets
   v1::DataReport data;                               // the last
-  std::uint64_t words = 0;                           // how often these two have been others
+  std::uint64_t version = 0;                         // rises whenever hello or data changes
   std::shared_ptr<const model::NodeData> told_data;  // to the engine; null: nothing it may rest on
 
   void Serialize(StateStream& state) { state(alive, drained, available); }
 };
 
-class Leases {
+class LiveNodes {
  public:
   // All must outlive it. All nodes are down until their agents say hello.
-  Leases(const LiveOptions& options, const Cluster& cluster, model::TouchedIds<NodeId>& touched);
+  LiveNodes(const LiveOptions& options, const Cluster& cluster, model::TouchedIds<NodeId>& touched);
 
   // The node is to have other GPUs: no job is there until an agent with these has said hello.
   void Withdraw(NodeId node) { Edit(node).available = false; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/decision_clock.h"
+#include "engine/instant_clock.h"
 
 #include <algorithm>
 
@@ -10,12 +10,12 @@ namespace trainyard::engine {
 
 TimePoint InstantClock::InstantFor(TimePoint at, bool lone) const {
   switch (rules_.mode) {
-    case model::DecisionClock::Mode::kEveryEvent:
+    case model::ClockRules::Mode::kEveryEvent:
       return at;
-    case model::DecisionClock::Mode::kSpacing:
-    case model::DecisionClock::Mode::kArrivals:
+    case model::ClockRules::Mode::kSpacing:
+    case model::ClockRules::Mode::kArrivals:
       return last_ && !lone ? std::max(at, *last_ + rules_.length) : at;
-    case model::DecisionClock::Mode::kRounds: {
+    case model::ClockRules::Mode::kRounds: {
       const TimePoint from = last_ ? std::max(at, *last_ + Duration{1}) : at;
       return anchor_ ? base::NextMultiple(*anchor_, rules_.length, from) : from;
     }

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/decision_clock.h"
+#include "engine/instant_clock.h"
 
 #include <gtest/gtest.h>
 
 namespace trainyard::engine {
 namespace {
 
-model::DecisionClock ClockOf(model::DecisionClock::Mode mode, double length = 0) {
+model::ClockRules ClockOf(model::ClockRules::Mode mode, double length = 0) {
   return {.mode = mode, .length = FromSeconds(length)};
 }
 
 TEST(InstantClockTest, EveryEventIsDecidedAtItsTime) {
-  InstantClock clock(ClockOf(model::DecisionClock::Mode::kEveryEvent, 60));
+  InstantClock clock(ClockOf(model::ClockRules::Mode::kEveryEvent, 60));
   clock.Decided(AtSeconds(10));
   EXPECT_EQ(clock.InstantFor(AtSeconds(10), false), AtSeconds(10));
   EXPECT_EQ(clock.InstantFor(AtSeconds(11), false), AtSeconds(11));
 }
 
 TEST(InstantClockTest, SpacingDoesNotDelayTheFirstDecision) {
-  const InstantClock clock(ClockOf(model::DecisionClock::Mode::kSpacing, 60));
+  const InstantClock clock(ClockOf(model::ClockRules::Mode::kSpacing, 60));
   EXPECT_EQ(clock.InstantFor(AtSeconds(7), false), AtSeconds(7));
 }
 
 TEST(InstantClockTest, SpacingDelaysWhatComesTooSoon) {
-  InstantClock clock(ClockOf(model::DecisionClock::Mode::kSpacing, 60));
+  InstantClock clock(ClockOf(model::ClockRules::Mode::kSpacing, 60));
   clock.Decided(AtSeconds(100));
   EXPECT_EQ(clock.InstantFor(AtSeconds(101), false), AtSeconds(160));
   EXPECT_EQ(clock.InstantFor(AtSeconds(160), false), AtSeconds(160));
@@ -31,13 +31,13 @@ TEST(InstantClockTest, SpacingDelaysWhatComesTooSoon) {
 }
 
 TEST(InstantClockTest, SpacingDoesNotDelayALoneFact) {
-  InstantClock clock(ClockOf(model::DecisionClock::Mode::kSpacing, 60));
+  InstantClock clock(ClockOf(model::ClockRules::Mode::kSpacing, 60));
   clock.Decided(AtSeconds(100));
   EXPECT_EQ(clock.InstantFor(AtSeconds(101), true), AtSeconds(101));
 }
 
 TEST(InstantClockTest, RoundsComeAtMultiplesOfTheirLength) {
-  model::DecisionClock rules = ClockOf(model::DecisionClock::Mode::kRounds, 300);
+  model::ClockRules rules = ClockOf(model::ClockRules::Mode::kRounds, 300);
   rules.anchor = AtSeconds(0);
   const InstantClock clock(rules);
   EXPECT_EQ(clock.InstantFor(AtSeconds(10), false), AtSeconds(300));
@@ -46,7 +46,7 @@ TEST(InstantClockTest, RoundsComeAtMultiplesOfTheirLength) {
 }
 
 TEST(InstantClockTest, ARoundIsDecidedOnce) {
-  model::DecisionClock rules = ClockOf(model::DecisionClock::Mode::kRounds, 300);
+  model::ClockRules rules = ClockOf(model::ClockRules::Mode::kRounds, 300);
   rules.anchor = AtSeconds(0);
   InstantClock clock(rules);
   clock.Decided(AtSeconds(300));
@@ -54,7 +54,7 @@ TEST(InstantClockTest, ARoundIsDecidedOnce) {
 }
 
 TEST(InstantClockTest, RoundsAreAnchoredAtTheFirstSubmit) {
-  InstantClock clock(ClockOf(model::DecisionClock::Mode::kRounds, 300));
+  InstantClock clock(ClockOf(model::ClockRules::Mode::kRounds, 300));
   clock.Anchor(AtSeconds(17));
   clock.Anchor(AtSeconds(99));
   EXPECT_EQ(clock.InstantFor(AtSeconds(17), false), AtSeconds(17));
@@ -62,7 +62,7 @@ TEST(InstantClockTest, RoundsAreAnchoredAtTheFirstSubmit) {
 }
 
 TEST(InstantClockTest, AnAnchorOfItsOwnStays) {
-  model::DecisionClock rules = ClockOf(model::DecisionClock::Mode::kRounds, 300);
+  model::ClockRules rules = ClockOf(model::ClockRules::Mode::kRounds, 300);
   rules.anchor = AtSeconds(0);
   InstantClock clock(rules);
   clock.Anchor(AtSeconds(17));
@@ -70,7 +70,7 @@ TEST(InstantClockTest, AnAnchorOfItsOwnStays) {
 }
 
 TEST(InstantClockTest, RemembersTheLastDecision) {
-  InstantClock clock(ClockOf(model::DecisionClock::Mode::kEveryEvent));
+  InstantClock clock(ClockOf(model::ClockRules::Mode::kEveryEvent));
   EXPECT_EQ(clock.last(), std::nullopt);
   clock.Decided(AtSeconds(5));
   clock.Decided(AtSeconds(5));
@@ -78,7 +78,7 @@ TEST(InstantClockTest, RemembersTheLastDecision) {
 }
 
 TEST(InstantClockDeathTest, DecisionsDoNotGoBack) {
-  InstantClock clock(ClockOf(model::DecisionClock::Mode::kEveryEvent));
+  InstantClock clock(ClockOf(model::ClockRules::Mode::kEveryEvent));
   clock.Decided(AtSeconds(5));
   EXPECT_DEATH(clock.Decided(AtSeconds(4)), "CHECK");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "live/measured/meter.h"
+#include "live/measured/throughput_meter.h"
 
 #include <algorithm>
 #include <string>
@@ -74,12 +74,12 @@ bool HaveCores(const LiveAttempt& attempt) {
 
 }  // namespace
 
-bool Meter::Measures(JobId job) const {
+bool ThroughputMeter::Measures(JobId job) const {
   return engine_.measured() != nullptr && state_.options.measuring.first_window > Duration{0} &&
          !state_.jobs[job].is_emulated() && !state_.jobs[job].spec->model.empty();
 }
 
-void Meter::Open(const model::Action& action) {
+void ThroughputMeter::Open(const model::Action& action) {
   const std::vector<LiveAttempt>& attempts = state_.attempts[action.job].list;
   if (!Measures(action.job) || attempts.empty()) {
     return;
@@ -90,14 +90,14 @@ void Meter::Open(const model::Action& action) {
                        .window_s = Seconds(state_.options.measuring.first_window)};
 }
 
-void Meter::Start(JobId job) {
+void ThroughputMeter::Start(JobId job) {
   if (const auto at = jobs_.find(job); at != jobs_.end()) {
     at->second.ordered = state_.now;
   }
 }
 
-void Meter::Hear(JobId job, const LiveAttempt& attempt, const Part& part,
-                 const v1::AttemptReport& report) {
+void ThroughputMeter::Hear(JobId job, const LiveAttempt& attempt, const Part& part,
+                           const v1::AttemptReport& report) {
   const auto at = jobs_.find(job);
   if (at == jobs_.end() || at->second.attempt != attempt.number || attempt.stopping ||
       &part != &attempt.parts.front() || !at->second.ordered) {
@@ -137,8 +137,8 @@ void Meter::Hear(JobId job, const LiveAttempt& attempt, const Part& part,
   Tell(job, attempt, measured, rate, report);
 }
 
-void Meter::Tell(JobId job, const LiveAttempt& attempt, OfJob& measured, double rate,
-                 const v1::AttemptReport& report) {
+void ThroughputMeter::Tell(JobId job, const LiveAttempt& attempt, OfJob& measured, double rate,
+                           const v1::AttemptReport& report) {
   model::fact::Measured fact{.job = job, .gpus = attempt.gpus()};
   const std::optional<double> waits = WaitsOf(job, report);
   Slices slices;
@@ -173,7 +173,7 @@ void Meter::Tell(JobId job, const LiveAttempt& attempt, OfJob& measured, double 
   }
 }
 
-std::optional<double> Meter::WaitsOf(JobId job, const v1::AttemptReport& report) const {
+std::optional<double> ThroughputMeter::WaitsOf(JobId job, const v1::AttemptReport& report) const {
   constexpr double kMost = 0.95;  // little is known of GPUs that wait still longer
   const JobSpec& spec = *state_.jobs[job].spec;
   const std::optional<double> waits = MetricIn(report, "loading_share");
@@ -182,8 +182,8 @@ std::optional<double> Meter::WaitsOf(JobId job, const v1::AttemptReport& report)
   return known ? std::optional(std::clamp(*waits, 0.0, kMost)) : std::nullopt;
 }
 
-void Meter::TellOfLoader(JobId job, const LiveAttempt& attempt, int workers, double rate,
-                         double waits) {
+void ThroughputMeter::TellOfLoader(JobId job, const LiveAttempt& attempt, int workers, double rate,
+                                   double waits) {
   constexpr double kLimited = 0.05;  // as of the runs that a loader model is fitted to
   if (waits < kLimited || !attempt.group.empty() || (workers > 0 && !HaveCores(attempt))) {
     return;
@@ -199,8 +199,8 @@ void Meter::TellOfLoader(JobId job, const LiveAttempt& attempt, int workers, dou
 
 // The rate that the job would have with all that it can use: what its share of CPUs, memory or
 // loader workers takes away, the model says. 0: nobody can say.
-double Meter::FullRate(JobId job, const LiveAttempt& attempt, double rate,
-                       const GpuType& type) const {
+double ThroughputMeter::FullRate(JobId job, const LiveAttempt& attempt, double rate,
+                                 const GpuType& type) const {
   if (attempt.rate <= 0) {
     return 0;
   }
@@ -211,7 +211,7 @@ double Meter::FullRate(JobId job, const LiveAttempt& attempt, double rate,
 
 // From the grant to the first work, without the fetch of a data set: for that the job is charged
 // besides. While data was on its way, only the end of the attempt before counts.
-Duration Meter::CostOf(JobId job, const OfJob& measured, double rate) const {
+Duration ThroughputMeter::CostOf(JobId job, const OfJob& measured, double rate) const {
   Duration before = *measured.ordered - measured.opened;
   if (state_.jobs[job].data_set() != nullptr) {
     before = std::min(before, state_.attempts[job].stop_took.value_or(Duration{0}));
@@ -220,7 +220,7 @@ Duration Meter::CostOf(JobId job, const OfJob& measured, double rate) const {
   return before + (*measured.first - *measured.ordered) - worked;
 }
 
-void Meter::NoteStopped(JobId job, int gpus, Duration took) {
+void ThroughputMeter::NoteStopped(JobId job, int gpus, Duration took) {
   if (Measures(job) && took > Duration{0}) {
     facts_.push_back(model::fact::Measured{
         .job = job, .gpus = gpus, .metrics = {MetricOf(profile::Measure::kStop, Seconds(took))}});
