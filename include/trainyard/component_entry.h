@@ -85,6 +85,12 @@ struct ComponentEntry {
   // kPlacement: the policy names the GPUs (May::name_gpus). kAdmission: the policy judges
   // arrivals (May::admit), the admission admits nobody.
   bool by_policy = false;
+  // kPolicy, kGrouping: what the component goes by and jobs need not state. Where they do not, the
+  // user of a trace is warned.
+  struct GoesBy {
+    bool deadlines = false;
+    bool stages = false;  // StageTimes: which jobs can share GPUs
+  } goes_by{};
 };
 
 }  // namespace trainyard

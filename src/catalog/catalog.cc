@@ -156,10 +156,10 @@ std::string_view OriginOf(ComponentKind kind, std::string_view name) {
   return found == TheEntries().origins.end() ? std::string_view() : found->second;
 }
 
-bool IsLeftToPolicy(ComponentKind kind, std::string_view name) {
+const ComponentEntry& EntryOf(ComponentKind kind, std::string_view name) {
   const ComponentEntry* const found = Find(kind, name);
   CHECK(found != nullptr);
-  return found->by_policy;
+  return *found;
 }
 
 Result<Components> Make(ComponentKind kind, const NamedOptions& named,

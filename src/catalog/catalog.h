@@ -21,8 +21,8 @@ namespace trainyard::catalog {
 // The plug-in that a component of the catalogue comes from; empty: built in.
 [[nodiscard]] std::string_view OriginOf(ComponentKind kind, std::string_view name);
 
-// ComponentEntry::by_policy. REQUIRES: there is such a component.
-[[nodiscard]] bool IsLeftToPolicy(ComponentKind kind, std::string_view name);
+// Valid until components are added. REQUIRES: there is such a component.
+[[nodiscard]] const ComponentEntry& EntryOf(ComponentKind kind, std::string_view name);
 
 // An unknown name or option is an error that lists what is known; so is a context that lacks what
 // the component needs.

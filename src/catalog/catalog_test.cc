@@ -58,15 +58,15 @@ TEST(CatalogTest, GpusAreCountedOrNamedByThePolicyWhereNobodyChooses) {
   for (const std::string name : {"count", "gandiva"}) {
     const Components made = Make(ComponentKind::kPlacement, {.name = name}).value();
     EXPECT_FALSE(made.placement || made.packer) << name;
-    EXPECT_EQ(IsLeftToPolicy(ComponentKind::kPlacement, name), name == "gandiva");
+    EXPECT_EQ(EntryOf(ComponentKind::kPlacement, name).by_policy, name == "gandiva");
   }
   EXPECT_TRUE(Make(ComponentKind::kPlacement, {.name = "synergy"}).value().packer);
   EXPECT_FALSE(Make(ComponentKind::kPlacement, {.name = "synergy"}).value().placement);
 }
 
 TEST(CatalogTest, AnAdmissionMayLeaveTheVerdictToThePolicy) {
-  EXPECT_TRUE(IsLeftToPolicy(ComponentKind::kAdmission, "deadline"));
-  EXPECT_FALSE(IsLeftToPolicy(ComponentKind::kAdmission, "all"));
+  EXPECT_TRUE(EntryOf(ComponentKind::kAdmission, "deadline").by_policy);
+  EXPECT_FALSE(EntryOf(ComponentKind::kAdmission, "all").by_policy);
 }
 
 class Nobody final : public Admission {

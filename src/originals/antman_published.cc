@@ -108,7 +108,9 @@ ComponentEntry AntmanPublishedEntry() {
           {},
           base::MakeOf<PublishedAntman>,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {.stages = true}};
 }
 
 }  // namespace trainyard::originals

@@ -619,9 +619,15 @@ std::vector<LeaseStanding> StandingsOf(const Memory& memory) {
 }
 
 ComponentEntry ChronusPublishedEntry() {
-  return {ComponentKind::kPolicy, "chronus-published",
-          "Chronus as published: leases on a grid of whole units", kPublishedChronusOptions,
-          MakeChronusPublished};
+  return {ComponentKind::kPolicy,
+          "chronus-published",
+          "Chronus as published: leases on a grid of whole units",
+          kPublishedChronusOptions,
+          MakeChronusPublished,
+          {},
+          {},
+          false,
+          {.deadlines = true}};
 }
 
 }  // namespace trainyard::originals

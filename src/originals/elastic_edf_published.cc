@@ -271,9 +271,15 @@ Result<Components> MakeElasticEdfPublished(const Options& options,
 }  // namespace
 
 ComponentEntry ElasticEdfPublishedEntry() {
-  return {ComponentKind::kPolicy, "elastic-edf-published",
+  return {ComponentKind::kPolicy,
+          "elastic-edf-published",
           "EDF as ElasticFlow's simulator plans it: whole plans, planned ends",
-          kPublishedEdfOptions, MakeElasticEdfPublished};
+          kPublishedEdfOptions,
+          MakeElasticEdfPublished,
+          {},
+          {},
+          false,
+          {.deadlines = true}};
 }
 
 }  // namespace trainyard::originals

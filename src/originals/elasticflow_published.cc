@@ -495,7 +495,10 @@ ComponentEntry ElasticFlowPublishedEntry() {
           "ElasticFlow as its simulator plans: in slots, without restart costs",
           kPublishedElasticFlowOptions,
           MakeElasticFlowPublished,
-          "deadline"};
+          "deadline",
+          {},
+          false,
+          {.deadlines = true}};
 }
 
 }  // namespace trainyard::originals

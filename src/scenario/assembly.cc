@@ -125,7 +125,7 @@ Status CheckPlannedEnds(const Assembly& parts) {
 // What the components expect of one another.
 Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   const PolicyTraits traits = parts.bundle().traits();
-  if (catalog::IsLeftToPolicy(ComponentKind::kAdmission, parts.preset.admission.name) &&
+  if (catalog::EntryOf(ComponentKind::kAdmission, parts.preset.admission.name).by_policy &&
       !traits.may.admit) {
     return InvalidArgument("admission '" + parts.preset.admission.name +
                            "' leaves the verdict to the policy, but policy '" +
@@ -134,7 +134,7 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
                            "another admission");
   }
   const bool named_by_policy =
-      catalog::IsLeftToPolicy(ComponentKind::kPlacement, parts.preset.placement.name);
+      catalog::EntryOf(ComponentKind::kPlacement, parts.preset.placement.name).by_policy;
   if (named_by_policy != traits.may.name_gpus) {
     return InvalidArgument(
         named_by_policy ? "placement '" + parts.preset.placement.name +
@@ -252,7 +252,7 @@ std::shared_ptr<engine::Configuration> Assembly::Configure(Cluster cluster) cons
       .corrector = corrector,
       .policy = preset.policy.name,
       .traits = traits(),
-      .promises = catalog::IsLeftToPolicy(ComponentKind::kAdmission, preset.admission.name)});
+      .promises = catalog::EntryOf(ComponentKind::kAdmission, preset.admission.name).by_policy});
   if (policy.selector) {
     configuration->selector = policy.selector.get();
     configuration->forks = forks.get();

@@ -149,6 +149,33 @@ Status CheckRunsOnAll(const Assembly& parts, const model::GpuTypes& types, const
   return {};
 }
 
+// To its profile, with iterations from the duration.
+void BindThroughput(const profile::ThroughputTable& table, JobSpec& job) {
+  job.profile_row = table.Find(job.model, job.batch_size);
+  if (job.profile_row >= 0 && !job.iterations && job.duration) {
+    const double rate = table.rows()[static_cast<std::size_t>(job.profile_row)].Rate(job.gpus);
+    if (rate > 0) {
+      job.iterations = Seconds(*job.duration) * rate;
+    }
+  }
+}
+
+// To the profile for the cluster's ratio of CPUs to GPUs, if there is one, with iterations from the
+// duration or the other way round.
+void BindSensitivity(const profile::SensitivityTable& table, const Cluster& cluster, JobSpec& job) {
+  const profile::SensitivityProfile* profile =
+      table.Find(job.model, profile::ProfiledRatio(table, cluster));
+  if (profile == nullptr) {
+    return;
+  }
+  job.profile_row = static_cast<std::int32_t>(profile - table.profiles().data());
+  if (!job.iterations) {
+    job.iterations = std::trunc(Seconds(*job.duration) / profile->iteration_seconds);
+  } else if (!job.duration) {
+    job.duration = FromSeconds(*job.iterations * profile->iteration_seconds);
+  }
+}
+
 }  // namespace
 
 Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cluster) {
@@ -178,6 +205,24 @@ Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cl
   return status.ok() ? Result<KnownModels>(std::move(models)) : status.error();
 }
 
+void KnownModels::Bind(const Cluster& cluster, bool has_measured,
+                       std::vector<JobSpec>& jobs) const {
+  for (JobSpec& job : jobs) {
+    if (sensitivity) {
+      BindSensitivity(*sensitivity, cluster, job);
+    }
+    if (stages) {
+      profile::BindStages(*stages, job);
+    }
+    if (loader && has_measured) {  // as on a live cluster: what is measured counts
+      job.profile_row = loader->Check(job).ok() ? 0 : -1;
+    }
+    if (throughput) {
+      BindThroughput(*throughput, job);
+    }
+  }
+}
+
 std::string KnownModels::Digest() const {
   constexpr std::size_t kEnough = 16;
   const std::string text = throughput    ? TableText(*throughput)
@@ -186,20 +231,6 @@ std::string KnownModels::Digest() const {
                            : stages      ? TableText(*stages)
                                          : std::string();
   return text.empty() ? "none" : io::Sha256Hex(text).substr(0, kEnough);
-}
-
-void BindSensitivity(const profile::SensitivityTable& table, const Cluster& cluster, JobSpec& job) {
-  const profile::SensitivityProfile* profile =
-      table.Find(job.model, profile::ProfiledRatio(table, cluster));
-  if (profile == nullptr) {
-    return;
-  }
-  job.profile_row = static_cast<std::int32_t>(profile - table.profiles().data());
-  if (!job.iterations) {
-    job.iterations = std::trunc(Seconds(*job.duration) / profile->iteration_seconds);
-  } else if (!job.duration) {
-    job.duration = FromSeconds(*job.iterations * profile->iteration_seconds);
-  }
 }
 
 Status NeedsStages(const Assembly& parts) {

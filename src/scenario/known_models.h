@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "loader/loader_profiles.h"
 #include "profile/sensitivity_table.h"
@@ -27,13 +28,12 @@ struct KnownModels {
   // An empty path: none. Of throughput profiles only what the GPU types of the cluster need.
   // Errors: those of the readers.
   [[nodiscard]] static Result<KnownModels> Read(const std::string& path, const Cluster& cluster);
+  // Jobs of a trace to their profiles, where there are any, with the work that follows: iterations
+  // of durations, or the other way round. `has_measured`: loader rates are measured, too.
+  void Bind(const Cluster& cluster, bool has_measured, std::vector<JobSpec>& jobs) const;
   // Of all values: two that differ have other texts.
   [[nodiscard]] std::string Digest() const;
 };
-
-// To the profile for the cluster's ratio of CPUs to GPUs, if there is one, with iterations from the
-// duration or the other way round.
-void BindSensitivity(const profile::SensitivityTable& table, const Cluster& cluster, JobSpec& job);
 
 // The complaint about a grouping beside profiles that know no stages. REQUIRES: parts.grouping.
 [[nodiscard]] Status NeedsStages(const Assembly& parts);

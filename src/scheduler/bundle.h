@@ -40,11 +40,9 @@ struct Bundle {
   [[nodiscard]] Walk ordering_walk() const {
     return walk ? *walk : ordering != nullptr ? ordering->traits().walk : Walk{};
   }
+  // Of placement or packer; empty: the policy names the GPUs, or they are counted.
   [[nodiscard]] std::string_view placement_name() const {
-    return packer != nullptr      ? packer->name()
-           : placement != nullptr ? placement->name()
-           : names_gpus()         ? "gandiva"
-                                  : "count";
+    return packer != nullptr ? packer->name() : placement != nullptr ? placement->name() : "";
   }
   friend bool operator==(const Bundle&, const Bundle&) = default;
   // The name of the ordering or policy.

@@ -26,8 +26,9 @@ bool HasANodeTwice(const Slices& slices) {
 }  // namespace
 
 Error ProposalCheck::Broken(const std::string& what) const {
-  return Failed("policy '" + std::string(bundle_.name()) + "' with placement '" +
-                std::string(bundle_.placement_name()) + "': " + what);
+  const std::string placement(bundle_.placement_name());
+  return Failed("policy '" + std::string(bundle_.name()) + "'" +
+                (placement.empty() ? "" : " with placement '" + placement + "'") + ": " + what);
 }
 
 Error ProposalCheck::Broken(JobId job, const std::string& what) const {

@@ -39,7 +39,7 @@ TestRun RunOf(const Policy& policy) {
 
 std::string ErrorOfRun(const TestRun& run) {
   const TestResult result = RunTest(run);
-  const std::string begin = "policy 'naming' with placement 'gandiva': job job: ";
+  const std::string begin = "policy 'naming': job job: ";
   const std::string message = result.status.ok() ? "no error" : result.status.error().message;
   return message.starts_with(begin) ? message.substr(begin.size()) : message;
 }

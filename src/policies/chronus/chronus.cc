@@ -433,9 +433,15 @@ std::vector<LeasePromise> PromisesOf(const Memory& memory) {
 }
 
 ComponentEntry ChronusEntry() {
-  return {ComponentKind::kPolicy, "chronus",
-          "deadlines by leases; idle GPUs go to whoever uses them best", kChronusOptions,
-          MakeChronus};
+  return {ComponentKind::kPolicy,
+          "chronus",
+          "deadlines by leases; idle GPUs go to whoever uses them best",
+          kChronusOptions,
+          MakeChronus,
+          {},
+          {},
+          false,
+          {.deadlines = true}};
 }
 
 }  // namespace trainyard::policies

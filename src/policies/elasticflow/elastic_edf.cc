@@ -106,9 +106,15 @@ class ElasticEdf final : public Policy {
 }  // namespace
 
 ComponentEntry ElasticEdfEntry() {
-  return {ComponentKind::kPolicy, "elastic-edf",
-          "earliest deadline first with elastic jobs (needs profiles)", kElasticEdfOptions,
-          base::MakeOf<ElasticEdf>};
+  return {ComponentKind::kPolicy,
+          "elastic-edf",
+          "earliest deadline first with elastic jobs (needs profiles)",
+          kElasticEdfOptions,
+          base::MakeOf<ElasticEdf>,
+          {},
+          {},
+          false,
+          {.deadlines = true}};
 }
 
 }  // namespace trainyard::policies

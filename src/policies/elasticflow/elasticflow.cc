@@ -449,7 +449,10 @@ ComponentEntry ElasticFlowEntry() {
           "deadlines guaranteed with the least GPUs, the rest where it helps most",
           kElasticFlowOptions,
           MakeElasticFlow,
-          "deadline"};
+          "deadline",
+          {},
+          false,
+          {.deadlines = true}};
 }
 
 }  // namespace trainyard::policies

@@ -251,7 +251,9 @@ ComponentEntry AntManEntry() {
           {},
           base::MakeOf<AntMan>,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {.stages = true}};
 }
 
 }  // namespace trainyard::policies

@@ -165,9 +165,15 @@ std::vector<Demand> GroupedDemands(const GroupingRules& rules, const Snapshot& s
 }
 
 ComponentEntry InterleaveEntry() {
-  return {ComponentKind::kGrouping, "interleave",
+  return {ComponentKind::kGrouping,
+          "interleave",
           "Muri's groups: jobs of one size whose stages take turns on their GPUs",
-          kInterleaveOptions, MakeInterleave};
+          kInterleaveOptions,
+          MakeInterleave,
+          {},
+          {},
+          false,
+          {.stages = true}};
 }
 
 }  // namespace trainyard::policies

@@ -114,13 +114,27 @@ Result<Components> MakeMuri(const Options& options, const ComponentContext& /*co
 }  // namespace
 
 ComponentEntry MuriLEntry() {
-  return {ComponentKind::kPolicy, "muri-l", "interleaved groups, the least attained service first",
-          kMuriOptions, MakeMuri<MuriRank::kAttained>};
+  return {ComponentKind::kPolicy,
+          "muri-l",
+          "interleaved groups, the least attained service first",
+          kMuriOptions,
+          MakeMuri<MuriRank::kAttained>,
+          {},
+          {},
+          false,
+          {.stages = true}};
 }
 
 ComponentEntry MuriSEntry() {
-  return {ComponentKind::kPolicy, "muri-s", "interleaved groups, the least remaining service first",
-          kMuriOptions, MakeMuri<MuriRank::kRemaining>};
+  return {ComponentKind::kPolicy,
+          "muri-s",
+          "interleaved groups, the least remaining service first",
+          kMuriOptions,
+          MakeMuri<MuriRank::kRemaining>,
+          {},
+          {},
+          false,
+          {.stages = true}};
 }
 
 }  // namespace trainyard::policies

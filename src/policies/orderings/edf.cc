@@ -25,7 +25,11 @@ ComponentEntry EdfEntry() {
           "edf",
           "earliest deadline first, preemptive, with the requested GPUs",
           {},
-          base::MakeOf<EarliestDeadline>};
+          base::MakeOf<EarliestDeadline>,
+          {},
+          {},
+          false,
+          {.deadlines = true}};
 }
 
 }  // namespace trainyard::policies

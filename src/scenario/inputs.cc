@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/try.h"
+#include "catalog/catalog.h"
+#include "loader/loader_execution.h"
+#include "profile/execution_model.h"
+#include "profile/measured_file.h"
+#include "trace/clusters/cluster_file.h"
+#include "trace/terms.h"
+
+namespace trainyard::scenario {
+namespace {
+
+// Formats that state no work for any job can be read and not be run.
+Status CheckWorkStated(const trace::Trace& trace) {
+  return CheckJobs(trace, [&](const JobSpec& job) -> WhatIsWrong {
+    if (job.duration || job.iterations) {
+      return std::nullopt;
+    }
+    return fmt::format(
+        "job {} states no work, as no job of format {} does; expected a trace with durations or "
+        "iterations",
+        job.name, trace.format);
+  });
+}
+
+}  // namespace
+
+Status CheckJobs(const trace::Trace& trace,
+                 const std::function<WhatIsWrong(const JobSpec& job)>& check) {
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    if (const WhatIsWrong wrong = check(trace.jobs[i])) {
+      return BadInput(fmt::format("{}:{}: {}", trace.path, trace.lines[i], *wrong));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
+                                                std::span<const JobSpec> jobs) {
+  ASSIGN_OR_RETURN(const ResolvedPreset preset, ResolvePreset(names));
+  const auto without = [&](bool (*states)(const JobSpec&)) {
+    return jobs.size() - static_cast<std::size_t>(std::count_if(jobs.begin(), jobs.end(), states));
+  };
+  std::vector<std::string> unstated;
+  const std::size_t no_deadline =
+      without([](const JobSpec& job) { return job.deadline.has_value(); });
+  const std::string& policy = preset.policy.name;
+  const ComponentEntry::GoesBy by = catalog::EntryOf(ComponentKind::kPolicy, policy).goes_by;
+  if (by.deadlines && no_deadline == jobs.size()) {
+    unstated.push_back("policy '" + policy +
+                       "' goes by deadlines, but no job states one: there is none to keep");
+  }
+  const std::size_t no_stages = without(profile::StatesStages);
+  const bool groups =
+      preset.grouping &&
+      catalog::EntryOf(ComponentKind::kGrouping, preset.grouping->name).goes_by.stages;
+  if ((groups || by.stages) && no_stages > 0) {
+    unstated.push_back((groups ? "grouping '" + preset.grouping->name : "policy '" + policy) +
+                       "' lets jobs share GPUs by the times of their stages, but " +
+                       (no_stages == jobs.size()
+                            ? "no job states them"
+                            : std::to_string(no_stages) + " of " + std::to_string(jobs.size()) +
+                                  " jobs do not state them") +
+                       ": jobs without stage times run alone");
+  }
+  return unstated;
+}
+
+Result<Inputs> ReadInputs(const InputPaths& paths) {
+  ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(paths.cluster));
+  ASSIGN_OR_RETURN(trace::Trace trace,
+                   trace::ReadTrace(paths.trace, {.format = paths.format,
+                                                  .skip_bad_rows = paths.skip_bad_rows,
+                                                  .unit = paths.time_unit,
+                                                  .procs_per_gpu = paths.procs_per_gpu,
+                                                  .columns = paths.columns}));
+  RETURN_IF_ERROR(CheckWorkStated(trace));
+  for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
+    trace.jobs[i].submit = TimePoint{};
+  }
+  RETURN_IF_ERROR(trace::ResolveTerms(trace));
+  Inputs inputs{.paths = paths,
+                .trace = std::make_shared<trace::Trace>(std::move(trace)),
+                .jobs = nullptr,
+                .cluster = std::move(cluster),
+                .models = {},
+                .profiles_error = std::nullopt};
+  inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
+  RETURN_IF_ERROR(trace::BindDevices(*inputs.trace, inputs.cluster));
+  if (!paths.measured.empty()) {
+    ASSIGN_OR_RETURN(inputs.measured, profile::ReadMeasured(paths.measured));
+  }
+  Result<KnownModels> models = KnownModels::Read(paths.profiles, inputs.cluster);
+  if (!models.ok() && loader::LoaderProfiles::AreAt(paths.profiles)) {
+    return models.error();
+  }
+  if (!models.ok()) {
+    inputs.profiles_error = models.error();
+    return inputs;
+  }
+  inputs.models = std::move(models).value();
+  inputs.models.Bind(inputs.cluster, inputs.measured.has_value(), inputs.trace->jobs);
+  return inputs;
+}
+
+}  // namespace trainyard::scenario

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run is made from: trace, cluster and profiles, read once and shared by all runs of a
+// comparison.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profile/measured_book.h"
+#include "scenario/known_models.h"
+#include "scenario/preset.h"
+#include "trace/trace.h"
+#include "trainyard/cluster.h"
+#include "trainyard/status.h"
+
+namespace trainyard::scenario {
+
+struct InputPaths {
+  std::string trace;
+  std::string format;  // empty: recognised
+  std::string cluster;
+  std::string profiles;  // folder or file; empty: none
+  std::string measured;  // what `profiles export` wrote; empty: none
+  bool skip_bad_rows = false;
+  bool at_once = false;   // all jobs are submitted at time 0
+  double time_unit = 0;   // TraceOptions::unit
+  int procs_per_gpu = 0;  // TraceOptions::procs_per_gpu
+  std::string columns{};  // TraceOptions::columns
+};
+
+// Read once, shared by all runs of a comparison.
+struct Inputs {
+  InputPaths paths;
+  std::shared_ptr<trace::Trace> trace;
+  std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
+  Cluster cluster;
+  KnownModels models;
+  std::optional<profile::MeasuredBook> measured{};  // goes before the models
+  // Why there are none although a path was given; fails only runs that need them, since a folder
+  // may hold nothing but what a preset reads (prior samples).
+  std::optional<Error> profiles_error;
+};
+
+// Jobs are bound to their profile rows where there are any; whether all must be depends on the run.
+[[nodiscard]] Result<Inputs> ReadInputs(const InputPaths& paths);
+
+// What the policy of such a run goes by and the jobs do not state, a sentence each: deadlines,
+// stage times. The run can be made all the same. Errors: names that cannot be resolved.
+[[nodiscard]] Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
+                                                              std::span<const JobSpec> jobs);
+
+// What is wrong with one job; nothing: it is as expected.
+using WhatIsWrong = std::optional<std::string>;
+
+// The first job of the trace of which `check` finds something wrong, with file and line.
+[[nodiscard]] Status CheckJobs(const trace::Trace& trace,
+                               const std::function<WhatIsWrong(const JobSpec& job)>& check);
+
+}  // namespace trainyard::scenario
