@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/namesakes.h"
+#include "engine/books/namesakes.h"
 #include "model/conditions.h"
 #include "model/job_numbers.h"
 #include "model/job_records.h"

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "engine/ends.h"
+#include "engine/books/ends.h"
 #include "engine/instant_clock.h"
 #include "model/job_records.h"
 #include "model/rules.h"

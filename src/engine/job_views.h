@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engine/ledger.h"
+#include "engine/books/ledger.h"
 #include "model/job_records.h"
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"

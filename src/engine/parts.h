@@ -7,13 +7,13 @@
 #include <optional>
 #include <vector>
 
-#include "engine/charges.h"
+#include "engine/books/charges.h"
+#include "engine/books/ends.h"
+#include "engine/books/grants.h"
+#include "engine/books/ledger.h"
 #include "engine/configuration.h"
-#include "engine/ends.h"
-#include "engine/grants.h"
 #include "engine/instants.h"
 #include "engine/job_views.h"
-#include "engine/ledger.h"
 #include "model/job_records.h"
 #include "profile/measured_model.h"
 #include "scheduler/scheduler.h"

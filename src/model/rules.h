@@ -100,27 +100,27 @@ struct PublishedRules {
   bool every_instant = false;
   // An instant that an end causes lies up to a microsecond before the one that is kept; progress is
   // counted to the true one. For programs whose times are real numbers: the error would add up.
-  // Muri: ledger.
+  // Muri: books/ledger.
   bool true_instants = false;
-  // Predicted ends include the unpaid debt. Not in ElasticFlow's Tiresias, nor in Muri: ledger.
+  // Predicted ends include the unpaid debt. Not in ElasticFlow's Tiresias, nor in Muri: books/ledger.
   bool debt_in_forecast = true;
   // Every so many decisions all jobs with GPUs are restarted and charged; 0: never. Such a charge
-  // is always in the forecast. ElasticFlow: charges.
+  // is always in the forecast. ElasticFlow: books/charges.
   int restart_every = 0;
-  // Each member of an interleaving group owes the costs of all. Muri: charges.
+  // Each member of an interleaving group owes the costs of all. Muri: books/charges.
   bool group_sum = false;
   // A set of GPUs that a job of that size has used since the last such restart (its process groups
   // exist) costs only the base of the overhead formula. A set is told by its first GPU and its
-  // size. ElasticFlow: charges.
+  // size. ElasticFlow: books/charges.
   bool warm_sets = false;
   // A planned end comes even for a job that holds nothing then. ElasticFlow: engine.
   bool ends_without_gpus = false;
   // Ends that lie this close to the first one, as a share of its time or absolutely, come with it.
-  // Muri: ends.
+  // Muri: books/ends.
   double join_relative = 0;
   Duration join_absolute{0};
   // All ends within `join_relative` of the first one come at that of the job of the least priority
-  // number among them, of equals the first to arrive. Muri's AntMan: ends.
+  // number among them, of equals the first to arrive. Muri's AntMan: books/ends.
   bool join_by_priority = false;
 
   friend bool operator==(const PublishedRules&, const PublishedRules&) = default;

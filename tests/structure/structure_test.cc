@@ -516,7 +516,7 @@ std::map<std::string, std::string> PublishedRulesAndPlaces() {
       field_before = false;
     } else if (std::regex_match(line, found, field)) {
       const std::string name = found[1];
-      const bool has_place = std::regex_search(comment, found, std::regex(R"(: (\w+)\.$)"));
+      const bool has_place = std::regex_search(comment, found, std::regex(R"(: ([\w/]+)\.$)"));
       places[name] = has_place ? found[1].str() : "";
       field_before = true;
     }
@@ -573,6 +573,33 @@ TEST(StructureTest, NoFileHasMoreThan800Lines) {
                 std::to_string(lines) + " lines; expected at most 800, in files by subject");
     }
   }
+}
+
+TEST(StructureTest, TheEnginesOwnFileIsShort) {
+  constexpr std::size_t kMost = 500;
+  for (const File& file : FilesIn({"src"})) {
+    const std::size_t lines = LinesOf(file.text).size();
+    if (file.path == "src/engine/engine.cc" && lines > kMost) {
+      Violation(file, kMost, std::to_string(lines) + " lines; expected at most 500, in parts");
+    }
+  }
+}
+
+// What a component has to implement.
+TEST(StructureTest, ThePublicHeadersHaveAtMost30VirtualMethods) {
+  constexpr std::size_t kMost = 30;
+  std::size_t count = 0;
+  for (const File& file : FilesIn({"include"})) {
+    const std::vector<std::string> lines = LinesOf(file.text);
+    count += static_cast<std::size_t>(
+        std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+          return line.find("virtual ") != std::string::npos &&
+                 line.find("virtual ~") == std::string::npos &&
+                 line.find("// ") == std::string::npos;
+        }));
+  }
+  EXPECT_LE(count, kMost) << "methods; expected fewer hooks, or a trait";
+  EXPECT_GT(count, kMost / 2) << "has the form of the headers changed?";
 }
 
 TEST(StructureTest, NoFolderHasMoreThan30Files) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/ledger.h"
+#include "engine/books/ledger.h"
 
 namespace trainyard::live {
 

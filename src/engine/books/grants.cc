@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/grants.h"
+#include "engine/books/grants.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/charges.h"
-#include "engine/ledger.h"
+#include "engine/books/charges.h"
+#include "engine/books/ledger.h"
 #include "model/event.h"
 #include "model/gpu_book.h"
 #include "model/job_records.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/charges.h"
+#include "engine/books/charges.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/ends.h"
+#include "engine/books/ends.h"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "engine/ledger.h"
+#include "engine/books/ledger.h"
 #include "model/data_caches.h"
 #include "model/job_records.h"
 #include "model/rules.h"

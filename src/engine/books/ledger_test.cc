@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/ledger.h"
+#include "engine/books/ledger.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/namesakes.h"
+#include "engine/books/namesakes.h"
 
 #include <gtest/gtest.h>
 
