@@ -102,7 +102,8 @@ struct PublishedRules {
   // counted to the true one. For programs whose times are real numbers: the error would add up.
   // Muri: books/ledger.
   bool true_instants = false;
-  // Predicted ends include the unpaid debt. Not in ElasticFlow's Tiresias, nor in Muri: books/ledger.
+  // Predicted ends include the unpaid debt. Not in ElasticFlow's Tiresias, nor in Muri:
+  // books/ledger.
   bool debt_in_forecast = true;
   // Every so many decisions all jobs with GPUs are restarted and charged; 0: never. Such a charge
   // is always in the forecast. ElasticFlow: books/charges.
