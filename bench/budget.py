@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """budget.py [--write] BUILD: holds counts that a noisy machine does not move against budget.csv.
 
-Counted are millions of instructions (cachegrind) of the program's start and of a simulation of two small
-traces, the second twice as long, under every policy that decides; KiB of the program; and MiB of headers
-that the units of the release program read. More than 3 % over the table fails; a commit that means it
+Counted are instructions (cachegrind) of the program's start, of a submission and of a status call, and of a
+simulation of two small traces, the second twice as long, under every policy that decides; KiB of the program;
+and MiB of headers that the units of the release program read. More than 3 % over the table fails; a commit that means it
 changes the table with --write and says why. BUILD is the folder of a release build."""
 import argparse
 import concurrent.futures
@@ -24,6 +24,8 @@ SMALL = (100, 200)  # of policies that solve or simulate at each decision
 SOLVING = ("auto", "chronus")
 WORST_UNITS = 5
 INSTRUCTIONS = "M instructions"
+CALLS = ("submit", "status")  # of bench/calls
+CALLS_COUNTED = 1000
 # The same functions of the C library on every processor.
 PLAIN = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-ERMS,-FSRM"
 GROWTH = 2.6  # more than this for twice the jobs is told, not refused: some policies are so
@@ -125,6 +127,10 @@ def count(build):
             write_trace(f"{folder}/{jobs}.csv", jobs)
             with_iterations(f"{folder}/{jobs}.csv", f"{folder}/{jobs}i.csv")
         commands = {("start", INSTRUCTIONS): [program, "--version"]}
+        calls = Path(build).resolve() / "bench" / "calls"
+        for kind in CALLS:
+            for number in (0, CALLS_COUNTED):
+                commands[f"{number} {kind}s", INSTRUCTIONS] = [calls, kind, number]
         for name in names:
             elastic = name.startswith("elastic") or name == "optimus"
             for jobs in sizes_of(name):
@@ -133,6 +139,9 @@ def count(build):
                     "--policy", name, *(["--profiles", f"{folder}/profiles.csv"] if elastic else [])]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             rows.update(zip(commands, pool.map(instructions, commands.values())))
+    for kind in CALLS:
+        none, counted = (rows.pop((f"{number} {kind}s", INSTRUCTIONS)) for number in (0, CALLS_COUNTED))
+        rows[f"a {kind} call beside 1000 jobs", "K instructions"] = (counted - none) * 1000 / CALLS_COUNTED
     return rows, names
 
 
