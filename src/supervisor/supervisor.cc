@@ -27,6 +27,7 @@
 #include "base/try.h"
 #include "cgroup/group.h"
 #include "supervisor/attach/attachments.h"
+#include "supervisor/attempt_course.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/control_server.h"
 #include "supervisor/job/job_server.h"
@@ -51,11 +52,8 @@ constexpr int kFailed = 1;
 
 void SayOnStderr(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
 
-bool SameMetrics(const v1::AttemptReport& a, const v1::AttemptReport& b) {
-  return std::equal(a.metrics().begin(), a.metrics().end(), b.metrics().begin(), b.metrics().end(),
-                    [](const v1::Metric& x, const v1::Metric& y) {
-                      return x.name() == y.name() && x.value() == y.value();
-                    });
+double UnixSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 // All that can fail before there is anything to supervise.
@@ -127,11 +125,11 @@ class Supervisor {
   void TakeSignals();
   void ReapChildren();
   void NoteEnd(pid_t child, int status);
-  void NoteFailure(int exit_code);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
   void ServeDaemons();
-  void GiveNotice(std::int64_t grace_ms);
+  void AskToLeave(std::int64_t grace_ms);
+  void Give(const AttemptCourse::Notice& notice);
   void CheckLease();
   void CheckLogs();
   void CheckMemory();
@@ -141,11 +139,8 @@ class Supervisor {
   [[nodiscard]] bool IsWorker(const Process& process) const;
   void SignalWorkers(int signal);
   void Decide();
-  void NoteIgnoredNotice();
-  void KillRest();
   [[nodiscard]] bool WorkersRun() const;
 
-  [[nodiscard]] v1::AttemptReport Report(v1::AttemptReport::State state) const;
   void TellChange();
   void WriteLastReport();
 
@@ -166,29 +161,15 @@ class Supervisor {
   ContainerSignals containers_;
 
   std::vector<Worker> workers_;
-  bool started_ = false;  // all of them
-  Clock::time_point start_time_ = Clock::now();
+  bool started_ = false;    // all of them
   bool childless_ = false;  // and then without grandchildren too: they would have become children
-  int exit_code_ = 0;       // the first that is not 0
-  double failed_at_ = 0;    // seconds since 1970; 0: no worker has failed
-  v1::AttemptReport::Cause cause_ = v1::AttemptReport::CAUSE_UNSPECIFIED;
-  std::string message_;
-  std::optional<Clock::time_point> notice_end_;
-  Clock::time_point notice_given_;  // the first
-  std::string ignored_notice_;      // for people; empty: it has heeded it, so far
-  bool asked_to_leave_ = false;     // by the agent, a signal or the end of the lease
+  AttemptCourse course_{start_, Clock::now()};
   Clock::time_point next_lease_look_;
   Clock::time_point next_log_look_;
   MemoryWatch memory_;
   bool limits_memory_ = false;  // a launcher has put it into a group of its own
   bool memory_kills_told_ = false;
   Clock::time_point next_memory_look_;
-  bool killing_ = false;
-  Clock::time_point next_kill_;
-  Clock::duration kill_pause_ = milliseconds(5);
-  v1::AttemptReport told_;
-  bool untold_ = false;
-  Clock::time_point next_progress_;
 };
 
 Supervisor::Supervisor(Prepared prepared)
@@ -236,7 +217,7 @@ void Supervisor::Run() {
     CheckLogs();
     CheckMemory();
     Decide();
-    if (killing_ && childless_) {
+    if (course_.is_killing() && childless_) {
       break;
     }
     TellChange();
@@ -342,13 +323,10 @@ void Supervisor::StartWorkers() {
     failure = StartProcess(number);
   }
   if (failure.has_value()) {
-    NoteFailure(failure->exit_code);
-    cause_ = failure->cause;
-    message_ = failure->message;
-    killing_ = true;
-    return;
+    return course_.NoteNotStarted(*failure, UnixSeconds());
   }
   started_ = true;
+  course_.NoteStarted();
   const bool has_terminal = getsid(workers_.front().pid) != getsid(0);
   const std::optional<ProcessGroup> group =
       ProcessGroup::Of(has_terminal ? getpid() : workers_.front().pid);
@@ -365,8 +343,7 @@ void Supervisor::TakeSignals() {
   signalfd_siginfo signal{};
   while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
     if (signal.ssi_signo == SIGTERM) {  // the machine goes down, say
-      asked_to_leave_ = true;
-      GiveNotice(start_.grace());
+      AskToLeave(start_.grace());
     }
   }
 }
@@ -375,15 +352,14 @@ void Supervisor::TakeSignals() {
 // over.
 void Supervisor::CheckLease() {
   constexpr Duration kPause = std::chrono::seconds(5);
-  if (asked_to_leave_ || Clock::now() < next_lease_look_) {
+  if (course_.is_asked_to_leave() || Clock::now() < next_lease_look_) {
     return;
   }
   Duration left = kPause;
   if (const std::optional<Lease> lease = ReadLease(folder_.state_folder())) {
     left = lease->end - TimeSinceBoot();
     if (left.count() <= 0) {
-      asked_to_leave_ = true;
-      GiveNotice(std::chrono::duration_cast<milliseconds>(lease->grace).count());
+      AskToLeave(std::chrono::duration_cast<milliseconds>(lease->grace).count());
     }
   }
   next_lease_look_ = Clock::now() + std::min(left, kPause);
@@ -400,20 +376,15 @@ void Supervisor::CheckLogs() {
   next_log_look_ = Clock::now() + kPause;
 }
 
-// The kernel may kill one process of several: the attempt is of no use without it, and goes as a
-// whole.
 void Supervisor::CheckMemory() {
-  const bool due = exit_code_ != 0 || Clock::now() >= next_memory_look_;
+  const bool due = course_.has_failed() || Clock::now() >= next_memory_look_;
   if (!limits_memory_ || !due || memory_kills_told_) {
     return;
   }
   next_memory_look_ = Clock::now() + std::chrono::seconds(1);
   if (cgroup::MemoryKillsAroundMe() > 0) {
-    constexpr int kKilled = 137;
     memory_kills_told_ = true;
-    NoteFailure(kKilled);
-    message_ = "it has used more memory than its limit on this node, and was killed";
-    killing_ = true;
+    course_.NoteMemoryKill(UnixSeconds());
   }
 }
 
@@ -438,61 +409,33 @@ void Supervisor::NoteEnd(pid_t child, int status) {
     return attachments_.NoteOrphansEnd(child);
   }
   worker->running = false;
-  if (exit_code != 0 && exit_code_ == 0 && !notice_end_.has_value()) {
+  course_.NoteEnd(exit_code, UnixSeconds(), [&] {
     const auto rank = start_.first_rank() + std::distance(workers_.begin(), worker);
-    message_ = TextOf({.job = start_.id().job(),
-                       .rank = rank,
-                       .status = status,
-                       .log = folder_.PathOfLog(static_cast<int>(rank)),
-                       .folder = start_.launch().working_directory()},
-                      memory_);
-  }
-  NoteFailure(exit_code);
-}
-
-// The first one counts.
-void Supervisor::NoteFailure(int exit_code) {
-  if (exit_code != 0 && exit_code_ == 0) {
-    exit_code_ = exit_code;
-    failed_at_ =
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  }
+    return TextOf({.job = start_.id().job(),
+                   .rank = rank,
+                   .status = status,
+                   .log = folder_.PathOfLog(static_cast<int>(rank)),
+                   .folder = start_.launch().working_directory()},
+                  memory_);
+  });
 }
 
 void Supervisor::Decide() {
-  const bool one_failed = exit_code_ != 0;
-  if (one_failed && WorkersRun() && !notice_end_.has_value()) {
-    GiveNotice(start_.grace());  // the others wait for it in vain
+  const AttemptCourse::Todo todo =
+      course_.Decide(WorkersRun(), childless_, job_server_.training(), Clock::now());
+  if (todo.notice) {
+    Give(*todo.notice);
   }
-  const bool overdue = notice_end_.has_value() && Clock::now() >= *notice_end_;
-  if (overdue && !killing_ && asked_to_leave_ && WorkersRun()) {
-    NoteIgnoredNotice();
-  }
-  if (!WorkersRun() || overdue) {
-    killing_ = true;
-  }
-  if (killing_ && !childless_ && Clock::now() >= next_kill_) {
-    KillRest();
-  }
-}
-
-void Supervisor::NoteIgnoredNotice() {
-  const double given = std::chrono::duration<double>(Clock::now() - notice_given_).count();
-  const double saved = job_server_.training().checkpointed_iterations;
-  if (given >= 1 && !job_server_.training().finished) {  // less is no time to do anything in
-    ignored_notice_ = fmt::format(
-        "did not leave within {:.0f} s of its notice and was killed: {}; a job that heeds SIGTERM "
-        "or 'stop' saves a checkpoint and leaves",
-        given,
-        saved > 0 ? fmt::format("what came after its checkpoint of iteration {} is lost", saved)
-                  : std::string("no checkpoint is known of"));
+  if (todo.kill) {
+    for (const Process& process : DescendantsOf(getpid())) {
+      SendSignal(process, SIGKILL);
+    }
   }
 }
 
 void Supervisor::Obey(const v1::SupervisorOrder& order) {
   if (order.has_stop()) {
-    asked_to_leave_ = true;
-    GiveNotice(order.stop().grace());
+    AskToLeave(order.stop().grace());
   } else if (order.has_tune()) {
     job_server_.Tune(order.tune().share());
   } else if (order.has_go()) {
@@ -528,18 +471,15 @@ void Supervisor::ServeDaemons() {
   }
 }
 
-// Later calls only shorten it.
-void Supervisor::GiveNotice(std::int64_t grace_ms) {
-  constexpr std::int64_t kLongest = std::int64_t{1000} * 60 * 60 * 24 * 365;
-  const auto end = Clock::now() + milliseconds(std::clamp<std::int64_t>(grace_ms, 0, kLongest));
-  if (killing_ || (notice_end_.has_value() && *notice_end_ <= end)) {
-    return;
+void Supervisor::AskToLeave(std::int64_t grace_ms) {
+  if (const auto notice = course_.AskToLeave(grace_ms, Clock::now())) {
+    Give(*notice);
   }
-  const bool first = !notice_end_.has_value();
-  notice_given_ = first ? Clock::now() : notice_given_;
-  notice_end_ = end;
-  job_server_.GiveNotice(end);
-  if (first && grace_ms > 0 && !job_server_.training().no_signals) {
+}
+
+void Supervisor::Give(const AttemptCourse::Notice& notice) {
+  job_server_.GiveNotice(notice.end);
+  if (notice.is_first && notice.has_time && !job_server_.training().no_signals) {
     SignalWorkers(SIGTERM);
   }
 }
@@ -586,90 +526,24 @@ void Supervisor::SignalWorkers(int signal) {
   }
 }
 
-// Has to be repeated: what forks in the meantime turns up among the children a little later.
-void Supervisor::KillRest() {
-  constexpr Clock::duration kLongest = milliseconds(500);
-  for (const Process& process : DescendantsOf(getpid())) {
-    SendSignal(process, SIGKILL);
-  }
-  next_kill_ = Clock::now() + kill_pause_;
-  kill_pause_ = std::min(kill_pause_ * 2, kLongest);
-}
-
 // ---------------------------------------------------------------------------------------- reports
 
-v1::AttemptReport Supervisor::Report(v1::AttemptReport::State state) const {
-  const Training& training = job_server_.training();
-  v1::AttemptReport report;
-  *report.mutable_id() = folder_.id();
-  report.set_state(state);
-  report.set_exit_code(exit_code_);
-  report.set_failed_at(failed_at_);
-  report.set_cause(cause_);
-  report.set_finished(training.finished);
-  report.set_iterations(training.iterations);
-  report.set_checkpointed_iterations(training.checkpointed_iterations);
-  report.set_message(message_);
-  *report.mutable_gpus() = start_.gpus();
-  report.set_note(ignored_notice_.empty() ? training.note : ignored_notice_);
-  if (training.progress) {
-    const auto seconds = [this](Clock::time_point at) {
-      return std::chrono::duration<double>(at - start_time_).count();
-    };
-    report.set_first_progress_s(seconds(*training.first_progress));
-    report.set_progress_s(seconds(*training.progress));
-  }
-  for (int stage = v1::Stage_MIN; stage < v1::Stage_ARRAYSIZE; ++stage) {
-    if (const double mean = job_server_.stages().seconds().at(static_cast<std::size_t>(stage));
-        mean > 0) {
-      v1::StageSeconds& seconds = *report.add_stages();
-      seconds.set_stage(static_cast<v1::Stage>(stage));
-      seconds.set_seconds(mean);
-    }
-  }
-  for (const auto& [name, value] : training.metrics) {
-    v1::Metric& metric = *report.add_metrics();
-    metric.set_name(name);
-    metric.set_value(value);
-  }
-  return report;
-}
-
 void Supervisor::TellChange() {
-  if (!started_) {
-    return;  // the last report says it all
-  }
-  const bool stopping = notice_end_.has_value() || killing_;
-  const v1::AttemptReport report =
-      Report(stopping ? v1::AttemptReport::STOPPING : v1::AttemptReport::RUNNING);
-  const bool progressed = report.iterations() != told_.iterations() ||
-                          report.checkpointed_iterations() != told_.checkpointed_iterations() ||
-                          report.finished() != told_.finished() || report.note() != told_.note() ||
-                          !SameMetrics(report, told_);
-  const bool due = Clock::now() >= next_progress_;
-  untold_ = progressed && !due;
-  if (report.state() == told_.state() && (!progressed || !due)) {
+  const std::optional<AttemptCourse::Change> change =
+      course_.TakeChange(job_server_.training(), job_server_.stages().seconds(), Clock::now());
+  if (!change) {
     return;
   }
-  if (report.checkpointed_iterations() != told_.checkpointed_iterations()) {
-    if (Status written = folder_.WriteReport(report); !written.ok()) {
-      SayOnStderr(written.error().message);
-    }
+  if (const Status written = change->is_saved ? folder_.WriteReport(change->report) : Status();
+      !written.ok()) {
+    SayOnStderr(written.error().message);
   }
-  if (progressed) {
-    constexpr std::int64_t kASecond = 1000;
-    next_progress_ =
-        Clock::now() + milliseconds(start_.report_every() > 0 ? start_.report_every() : kASecond);
-  }
-  untold_ = false;
-  told_ = report;
-  control_.Tell(report);
+  control_.Tell(change->report);
 }
 
 void Supervisor::WriteLastReport() {
-  v1::AttemptReport report = Report(v1::AttemptReport::EXITED);
-  report.set_finished(report.finished() || (!notice_end_.has_value() && exit_code_ == 0));
-  report.set_lost(asked_to_leave_ && !report.finished());
+  const v1::AttemptReport report =
+      course_.LastReport(job_server_.training(), job_server_.stages().seconds());
   // A full disk may well have been filled by the job and be cleared now that it has ended.
   constexpr int kTries = 60;
   for (int tries = 0; tries < kTries; ++tries) {
@@ -685,13 +559,8 @@ void Supervisor::WriteLastReport() {
 // ---------------------------------------------------------------------------------------- waiting
 
 Clock::time_point Supervisor::NextDue() const {
-  Clock::time_point due = Clock::time_point::max();
-  if (killing_) {
-    due = next_kill_;
-  } else if (notice_end_.has_value()) {
-    due = *notice_end_;
-  }
-  if (!asked_to_leave_) {
+  Clock::time_point due = course_.next_due();
+  if (!course_.is_asked_to_leave()) {
     due = std::min(due, next_lease_look_);
   }
   if (start_.log_limit() > 0) {
@@ -706,7 +575,7 @@ Clock::time_point Supervisor::NextDue() const {
   if (const auto attached = attachments_.NextDue(); attached.has_value()) {
     due = std::min(due, *attached);
   }
-  return untold_ ? std::min(due, next_progress_) : due;
+  return due;
 }
 
 void Supervisor::Wait() const {
