@@ -27,7 +27,9 @@ Engine::Engine(EngineSetup setup)
 // ---------------------------------------------------------------------------------------- facts
 
 std::optional<TimePoint> Engine::next_wakeup() const {
-  return base::Earlier(parts_->instants.Next(jobs_, parts_->ends), eligibility_.next(now_));
+  return paused_
+             ? eligibility_.next(now_)
+             : base::Earlier(parts_->instants.Next(jobs_, parts_->ends), eligibility_.next(now_));
 }
 
 Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
@@ -52,7 +54,7 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
     TakeEligible();
   }
   if (const std::optional<TimePoint> instant = parts_->instants.Next(jobs_, parts_->ends);
-      instant && *instant <= batch.now) {
+      !paused_ && instant && *instant <= batch.now) {
     RETURN_IF_ERROR(Decide(batch.now));
   }
   if (observer_ != nullptr) {

@@ -120,6 +120,8 @@ class Engine final {
   void SerializeTold(StateStream& state) { parts_->charges.data().SerializeTold(state); }
   // What has been measured, which snapshots before format 8 have not.
   void SerializeMeasured(StateStream& state);
+  // Whether decisions are paused, which snapshots before format 12 have not.
+  void SerializePaused(StateStream& state) { state(paused_); }
 
   // Progress up to the present, for reports of jobs that have not ended.
   void Settle(TimePoint now);
@@ -179,6 +181,8 @@ class Engine final {
   // Whether the bundle in charge keeps a job away from the nodes that it avoids. One that chooses
   // for all jobs at once, or names GPUs itself, does not look.
   [[nodiscard]] bool keeps_away() const { return parts_->scheduler.keeps_away(); }
+  // No decisions are made: facts are taken, and nothing starts or gives way (fact::Switched).
+  [[nodiscard]] bool is_paused() const { return paused_; }
 
  private:
   class Change;  // to another configuration
@@ -223,6 +227,7 @@ class Engine final {
   DecisionObserver* const observer_;
   const Selector* selector_;   // null: the bundle in charge stays
   std::size_t in_charge_ = 0;  // of the candidates
+  bool paused_ = false;
 
   // What there is: jobs and nodes.
   model::JobRecords jobs_;

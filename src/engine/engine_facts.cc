@@ -2,6 +2,7 @@
 // What the engine makes of each kind of fact.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/text.h"
 #include "engine/engine.h"
@@ -90,6 +91,12 @@ void Engine::Take(const model::Event& event) {
       return TakeCancel(event.job(), event.at);
     case model::EventKind::kNoMoreSubmits:
       parts_->instants.NoMoreSubmits();
+      return;
+    case model::EventKind::kSwitched:
+      if (const bool paused = event.As<model::fact::Switched>().paused;
+          std::exchange(paused_, paused) && !paused) {
+        parts_->instants.AddFact(event.at);  // decides what has become due meanwhile
+      }
       return;
   }
 }

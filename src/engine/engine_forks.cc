@@ -26,6 +26,7 @@ std::unique_ptr<Engine> Engine::ForkFrom(std::string_view state) const {
                                                    .numbers = &numbers_,
                                                    .configurations = configurations_});
   fork->selector_ = selector_;
+  fork->paused_ = paused_;
   if (selector_ == nullptr) {  // otherwise Serialize uses the candidate in charge
     fork->Use(parts_->scheduler.bundle());
   }

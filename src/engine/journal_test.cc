@@ -82,7 +82,9 @@ std::vector<model::Batch> AllFacts() {
             {.at = now, .fact = model::fact::Requeued{.job = JobAt(10), .others = {JobAt(12)}}},
             {.at = now, .fact = model::fact::ArraySubmitted{.job = JobAt(11), .spec = FullJob()}},
             {.at = now, .fact = model::fact::Updated{.job = JobAt(12), .spec = FullJob()}},
-            {.at = now, .fact = model::fact::Configured{.note = "[nodes]"}}}},
+            {.at = now, .fact = model::fact::Configured{.note = "[nodes]"}},
+            {.at = now,
+             .fact = model::fact::Switched{.paused = true, .by = "ann", .reason = "disk"}}}},
       {.now = AtSeconds(1060), .events = {}},
   };
 }
@@ -166,6 +168,10 @@ Said SaidBy(const T& fact) {
   if constexpr (requires { fact.held; }) said.held = fact.held;
   if constexpr (requires { fact.bytes; }) said.text = fact.bytes;
   if constexpr (requires { fact.note; }) said.text = fact.note;
+  if constexpr (requires { fact.closed; }) {
+    said.number = (fact.paused ? 1 : 0) + (fact.closed ? 2 : 0);
+    said.text = fact.by + ": " + fact.reason;
+  }
   if constexpr (requires { fact.gpu_type; }) said.text = fact.gpu_type;
   if constexpr (requires { fact.metrics; }) said.metrics = fact.metrics;
   if constexpr (requires { fact.nodes; }) said.nodes = fact.nodes;
@@ -227,6 +233,7 @@ TEST(JournalTest, AllFactsAreOfEveryKind) {
   EXPECT_EQ(Event{.fact = model::fact::Updated{}}.kind(), EventKind::kUpdated);
   EXPECT_EQ(Event{.fact = model::fact::Overrun{}}.kind(), EventKind::kOverrun);
   EXPECT_EQ(Event{.fact = model::fact::Configured{}}.kind(), EventKind::kConfigured);
+  EXPECT_EQ(Event{.fact = model::fact::Switched{}}.kind(), EventKind::kSwitched);
 }
 
 // Replays with these actions at every batch; the first failure, if any.

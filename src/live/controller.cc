@@ -279,6 +279,9 @@ std::string Controller::StateDigest() {
   engine_.Serialize(state);
   engine_.SerializeTold(state);
   engine_.SerializeMeasured(state);
+  if (engine_.is_paused()) {
+    engine_.SerializePaused(state);
+  }
   return io::Sha256Hex(state.bytes());
 }
 
@@ -333,6 +336,9 @@ std::vector<Section> Controller::Sections(int format) {
   all.push_back({.name = "data",
                  .serialize = [this](StateStream& to) { engine_.SerializeTold(to); },
                  .since = 7});
+  all.push_back({.name = "paused",
+                 .serialize = [this](StateStream& to) { engine_.SerializePaused(to); },
+                 .since = 12});
   all.push_back({.name = "measured",
                  .serialize = [this](StateStream& to) { engine_.SerializeMeasured(to); },
                  .since = 8});

@@ -315,8 +315,7 @@ TEST_F(SnapshotTest, OneThatHasASectionTwiceIsNotUsed) {
   Open();
   EXPECT_EQ(restart().snapshot, 0U);
   ASSERT_EQ(restart().remarks.size(), 2U);
-  EXPECT_TRUE(restart().remarks[0].ends_with("is not used: it has the part 'holders' twice"))
-      << restart().remarks[0];
+  EXPECT_THAT(restart().remarks[0], testing::EndsWith("' twice"));
 }
 
 TEST_F(SnapshotTest, ThoseOfOtherPluginsAreNotUsed) {

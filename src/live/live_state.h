@@ -20,6 +20,7 @@
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
 #include "live/nodes/live_nodes.h"
+#include "live/switches.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
 #include "model/touched.h"
@@ -60,6 +61,7 @@ struct LiveState {
   FailureBook failures;
   LiveMetrics metrics;
   Changes changes{touched};
+  Switches switches;
   History history{touched.jobs};
 
   // Another configuration takes the place of the present one. The parts that keep something of each

@@ -226,6 +226,8 @@ void LiveWorld::Note(const model::Event& event) {
       return Fence(event.node());
     case model::EventKind::kNoted:
       return state_.jobs.Note(event);
+    case model::EventKind::kSwitched:
+      return state_.switches.Note(event.As<model::fact::Switched>(), event.at);
     case model::EventKind::kConfigured: {
       Result<engine::SharedConfiguration> next = engine_.ReadConfiguration(
           event.As<model::fact::Configured>().note, *state_.configuration);
@@ -630,6 +632,9 @@ std::vector<Section> LiveWorld::Sections(int format) {
       {.name = "history",
        .serialize = [this](StateStream& to) { to(state_.history, notices_); },
        .since = 9},
+      {.name = "switches",
+       .serialize = [this](StateStream& to) { to(state_.switches); },
+       .since = 12},
       {.name = "holders",
        .serialize = [this](StateStream& to) { state_.changes.SerializeHolders(to); },
        .since = 9},

@@ -144,6 +144,13 @@ struct Overrun {
 struct Configured {
   std::string note{};  // as engine::ConfigurationSource reads it
 };
+// Operators have switched something off or on: both switches as they are from now on.
+struct Switched {
+  bool paused = false;   // no decisions
+  bool closed = false;   // no submissions; nothing to the engine
+  std::string by{};      // for people
+  std::string reason{};  // likewise
+};
 
 }  // namespace fact
 
@@ -153,7 +160,7 @@ using Fact =
                  fact::NoMoreSubmits, fact::Failed, fact::GpusLost, fact::Progress, fact::Resized,
                  fact::NodeDrained, fact::NodeUndrained, fact::Reported, fact::Noted, fact::Barred,
                  fact::DataKept, fact::Measured, fact::Held, fact::Requeued, fact::ArraySubmitted,
-                 fact::Updated, fact::Overrun, fact::Configured>;
+                 fact::Updated, fact::Overrun, fact::Configured, fact::Switched>;
 
 // The numbers of the kinds, which the journal has: new ones come last.
 enum class EventKind : std::uint8_t {
@@ -180,6 +187,7 @@ enum class EventKind : std::uint8_t {
   kUpdated,
   kOverrun,
   kConfigured,
+  kSwitched,
 };
 inline constexpr std::size_t kEventKinds = std::variant_size_v<Fact>;
 
@@ -292,6 +300,7 @@ struct Event {
     case EventKind::kOverrun:
       return 5;
     case EventKind::kConfigured:  // before facts about nodes that it adds
+    case EventKind::kSwitched:
       return 6;
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:

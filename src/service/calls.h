@@ -13,6 +13,7 @@ enum class CallFamily : unsigned char {
   kSubmission,  // it makes a job, or says how many GPUs one has
   kJobChange,   // it says what becomes of jobs: of one, or of a selection
   kNode,        // it says what becomes of nodes
+  kController,  // it says what the controller does and leaves
   kAgent,       // an agent answers it
 };
 
@@ -27,6 +28,7 @@ enum class CallFamily : unsigned char {
   CALL(Update, update, kJobChange)                \
   CALL(Signal, signal, kJobChange)                \
   CALL(Drain, drain, kNode)                       \
+  CALL(Switches, switches, kController)           \
   CALL(Logs, logs, kAgent)                        \
   CALL(Attach, attach, kAgent)                    \
   CALL(Jobs, jobs, kReading)                      \

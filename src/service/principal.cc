@@ -39,7 +39,7 @@ bool Principal::May(Access access, const v1::JobRequest& job) const {
   }
 }
 
-bool Principal::MayDrain() const {
+bool Principal::MayOperate() const {
   return !caller_ || caller_->role() == v1::Caller::ADMIN ||
          caller_->role() == v1::Caller::OPERATOR;
 }

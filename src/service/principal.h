@@ -36,7 +36,8 @@ class Principal {
   [[nodiscard]] Status CheckCaller(bool is_required) const;
 
   [[nodiscard]] bool May(Access access, const v1::JobRequest& job) const;
-  [[nodiscard]] bool MayDrain() const;
+  // Whether it may drain nodes and switch the controller.
+  [[nodiscard]] bool MayOperate() const;
   // Whether it may submit a job under the name of that user.
   [[nodiscard]] bool MayNameUser(std::string_view user) const;
   // Whether it may undo what somebody with such a text_with_role() has done: the same user, or one

@@ -24,7 +24,7 @@ TEST(PrincipalTest, WithoutAuthenticationEveryCallIsAllowed) {
   const Principal nobody;
   EXPECT_TRUE(nobody.CheckCaller(false).ok());
   EXPECT_TRUE(nobody.May(Access::kEnter, JobOf(7)));
-  EXPECT_TRUE(nobody.MayDrain());
+  EXPECT_TRUE(nobody.MayOperate());
   EXPECT_TRUE(nobody.MayNameUser("ann"));
   EXPECT_TRUE(nobody.MayUndo("ann (uid 1001, admin)"));
   EXPECT_EQ(nobody.text_with_role(), "");
@@ -51,9 +51,9 @@ TEST(PrincipalTest, OwnersHaveAllRightsOnTheirJobsAndOperatorsMayNotReadOthers) 
 }
 
 TEST(PrincipalTest, OperatorsDrainAndOnlyAdminsNameOtherUsers) {
-  EXPECT_FALSE(Someone(7, v1::Caller::USER).MayDrain());
-  EXPECT_TRUE(Someone(7, v1::Caller::OPERATOR).MayDrain());
-  EXPECT_TRUE(Someone(7, v1::Caller::ADMIN).MayDrain());
+  EXPECT_FALSE(Someone(7, v1::Caller::USER).MayOperate());
+  EXPECT_TRUE(Someone(7, v1::Caller::OPERATOR).MayOperate());
+  EXPECT_TRUE(Someone(7, v1::Caller::ADMIN).MayOperate());
   EXPECT_FALSE(Someone(7, v1::Caller::OPERATOR).MayNameUser("user8"));
   EXPECT_TRUE(Someone(7, v1::Caller::OPERATOR).MayNameUser("user7"));
   EXPECT_TRUE(Someone(7, v1::Caller::USER).MayNameUser(""));

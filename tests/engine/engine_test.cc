@@ -363,6 +363,39 @@ class ReportedMetricsTest : public testing::Test {
                                        .rates = rates_.get()})}};
 };
 
+class PausedTest : public ReportedMetricsTest {
+ protected:
+  void Pause(double at, bool paused) {
+    Step(at, {{.at = AtSeconds(at), .fact = model::fact::Switched{.paused = paused}}});
+  }
+  [[nodiscard]] model::JobPhase PhaseOf(std::size_t job) const {
+    return engine_.records()[job].phase.get();
+  }
+};
+
+TEST_F(PausedTest, FactsAreTakenAndDecidedTogetherAfterwards) {
+  Submit(0, 0);
+  Pause(1, true);
+  EXPECT_EQ(engine_.decisions(), 1);
+  Submit(1, 2);
+  Submit(2, 3);
+  Step(4, {{.at = AtSeconds(4), .fact = model::fact::Cancelled{.job = JobAt(2)}}});
+  EXPECT_EQ(engine_.decisions(), 1);
+  EXPECT_FALSE(engine_.next_wakeup().has_value());
+  EXPECT_EQ(PhaseOf(0), model::JobPhase::kRunning);
+  EXPECT_EQ(PhaseOf(1), model::JobPhase::kArrived);
+  Step(100, engine_.TakeEnds(AtSeconds(100)));
+  EXPECT_EQ(PhaseOf(0), model::JobPhase::kCompleted);
+  EXPECT_TRUE(engine_.Fork()->is_paused());
+  Pause(101, true);
+  EXPECT_EQ(engine_.decisions(), 1) << "it was so already";
+  Pause(102, false);
+  EXPECT_EQ(engine_.decisions(), 2) << "one for all";
+  EXPECT_EQ(PhaseOf(1), model::JobPhase::kRunning);
+  Pause(103, false);
+  EXPECT_EQ(engine_.decisions(), 2) << "no cause to decide";
+}
+
 TEST_F(ReportedMetricsTest, PoliciesSeeTheLatestValueOfEachName) {
   Submit(0, 0);
   ASSERT_EQ(heard_.size(), 1U);

@@ -23,6 +23,7 @@ void Add(const FaultResult& result, FaultResult& sum) {
   sum.node_failures += result.node_failures;
   sum.failed_for_others += result.failed_for_others;
   sum.drains += result.drains;
+  sum.paused_steps += result.paused_steps;
   sum.full_disks += result.full_disks;
   sum.clock_jumps += result.clock_jumps;
   sum.completed += result.completed;
@@ -47,10 +48,11 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
       "faults: {} crashes of controllers ({} restarts from snapshots), {} of agents, {} of nodes; "
       "{} "
       "partitions, {} jumps of clocks, {} full disks; nodes were sick {} times, ended {} attempts "
-      "and were drained {} times; {} workers failed for others' ends\n",
+      "and were drained {} times; {} workers failed for others' ends; {} steps with decisions "
+      "paused\n",
       sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes, sum.partitions,
       sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures, sum.drains,
-      sum.failed_for_others);
+      sum.failed_for_others, sum.paused_steps);
   fmt::print(
       "checked: {} jobs completed, {} cancelled, {} ended at their time limit, {} rejected as "
       "their "

@@ -87,6 +87,12 @@ void World::UndrainAll() {
     request.mutable_drain()->set_node(node.name);
     Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
   }
+  if (paused_.on) {
+    Switch(true, false);
+  }
+  if (closed_.on) {
+    Switch(false, false);
+  }
 }
 
 // Workers that are no pretence to the controller: their reports correct what it knows of the model.
@@ -144,6 +150,7 @@ FaultResult World::Run() {
     After(Between(Duration{0}, seconds(1500)), [this, i] { SubmitJob(i); });
   }
   PlanFault();
+  PlanSwitches();
   AskForNodes();
   AskForJobs();
   CheckLoaders();

@@ -244,6 +244,12 @@ class World final : public live::LiveOutput {
   void NoteGrants();
   [[nodiscard]] bool MayShare(AttemptKey one, AttemptKey other) const;
   void UndrainAll();
+  // An operator pauses decisions or closes the controller at times; in one world of four.
+  void PlanSwitches();
+  void Switch(bool pauses, bool on);
+  // While decisions are paused none is made, while the controller is closed it has no further job,
+  // and what an operator has been told is so.
+  void CheckSwitches();
   void MakeMeasured(v1::JobRequest& job);
   void FallSick(std::size_t node);
   void CrashNode(std::size_t node);
@@ -305,6 +311,13 @@ class World final : public live::LiveOutput {
   bool large_ = false;           // most jobs have launchers and lie on several nodes
   bool workers_fail_ = false;    // at times on sick nodes, which is no failure of the controller's
   std::set<std::string> drained_;
+  struct Switched {
+    bool on = false;                     // after the last step of this controller
+    std::int64_t count = 0;              // of decisions or jobs, then
+    std::optional<bool> acknowledged{};  // none: another call is on its way
+  };
+  Switched paused_;
+  Switched closed_;
   double loss_ = 0.02;
   Witness witness_;
   Accounts accounts_;

@@ -198,6 +198,9 @@ void World::SubmitJob(std::size_t index) {
     if (reply.error().code() == kResourceExhausted) {
       return;  // the disk is full
     }
+    if (reply.error().message().starts_with("the controller takes no jobs")) {
+      return;  // it is closed
+    }
     if (reply.has_error()) {
       return Violated("a submission is refused: " + reply.error().message());
     }

@@ -250,6 +250,7 @@ void World::StepController(std::uint64_t life) {
     }
   }
   NoteGrants();
+  CheckSwitches();
   CheckStatuses();
   CheckDecisions();
   CheckNodesAlive();

@@ -105,6 +105,57 @@ void World::DrainOrNot(std::size_t node) {
   Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
 }
 
+void World::PlanSwitches() {
+  constexpr unsigned kEvery = 4;
+  if (options_.seed % kEvery != kEvery - 1) {
+    return;
+  }
+  std::minstd_rand random(options_.seed);  // of its own: the other worlds are as they were
+  for (Duration at = seconds(60 + random() % 200); at < kFaultsUntil;
+       at += seconds(60 + random() % 400)) {
+    After(at, [this, pauses = random() % 2 == 0, on_for = 5 + random() % 90] {
+      Switch(pauses, true);
+      After(seconds(on_for), [this, pauses] { Switch(pauses, false); });
+    });
+  }
+}
+
+void World::Switch(bool pauses, bool on) {
+  Trace(fmt::format("{} is switched {}", pauses ? "the pause" : "the closing", on ? "on" : "off"));
+  v1::ClientRequest request;
+  if (pauses) {
+    request.mutable_switches()->set_paused(on);
+  } else {
+    request.mutable_switches()->set_closed(on);
+  }
+  Switched& of = pauses ? paused_ : closed_;
+  of.acknowledged.reset();
+  Call(std::move(request), [&of, on](const v1::ClientReply& reply) {
+    if (reply.has_switches()) {
+      of.acknowledged = on;
+    }
+  });
+}
+
+void World::CheckSwitches() {
+  const auto check = [this](Switched& of, bool on, std::int64_t count, const char* what) {
+    if (of.on && on && of.count != count) {
+      Violated(fmt::format("{}, {} before and {} now", what, of.count, count));
+    }
+    if (of.acknowledged && *of.acknowledged != on) {
+      Violated(fmt::format("a switch that an operator has been told of is not set: {}", what));
+    }
+    of.on = on;
+    of.count = count;
+  };
+  check(paused_, controller_->engine().is_paused(), controller_->engine().decisions(),
+        "decisions are made while they are paused");
+  check(closed_, controller_->world().view()->switches.closed.on,
+        static_cast<std::int64_t>(controller_->world().jobs()),
+        "jobs are taken while the controller is closed");
+  result_.paused_steps += paused_.on ? 1 : 0;
+}
+
 // One node, or all of them for one and the same reason.
 void World::FallSick(std::size_t node) {
   const std::vector<Sickness> kinds{

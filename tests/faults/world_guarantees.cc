@@ -124,6 +124,11 @@ void World::CheckStranded() {
   if (!controller_ || !controller_->journal_error().empty()) {
     return;
   }
+  if (controller_->engine().is_paused()) {
+    stranded_.clear();
+    idle_since_ = kEndOfTime;
+    return;
+  }
   bool waits = false;
   const std::span<const model::JobRecord> records = controller_->engine().records();
   for (std::size_t i = 0; i < records.size(); ++i) {

@@ -19,6 +19,7 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_run.h"
+#include "cli/live/controller_switches.h"
 #include "cli/live/job_changes.h"
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
@@ -543,10 +544,10 @@ std::string NodesText(const v1::NodesReply& reply) {
       rows.back().push_back(DataText(node));
     }
   }
-  return fmt::format("{}{}{} of {} node{} up, {} of their {} GPUs in use; policy {}\n",
-                     reply.nodes().empty() ? "" : TableText(rows), DrainsText(reply), up,
-                     reply.nodes_size(), reply.nodes_size() == 1 ? "" : "s", used, gpus,
-                     OrDash(reply.policy()));
+  return fmt::format("{}{}{}{} of {} node{} up, {} of their {} GPUs in use; policy {}\n",
+                     reply.nodes().empty() ? "" : TableText(rows), DrainsText(reply),
+                     SwitchesText(reply.switches()), up, reply.nodes_size(),
+                     reply.nodes_size() == 1 ? "" : "s", used, gpus, OrDash(reply.policy()));
 }
 
 Status ShowNodes(const ClusterOptions& options) {

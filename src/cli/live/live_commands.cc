@@ -19,6 +19,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/live/config/reread.h"
+#include "cli/live/controller_switches.h"
 #include "cli/numbers.h"
 #include "cli/run_options.h"
 #include "cli/running.h"
@@ -133,16 +134,17 @@ CLI::Validator Address(Checked (*check)(std::string_view option, std::string_vie
 
 constexpr double kSecondsPerMinute = 60;
 
-// The times as the command line has them, in seconds but for the first.
-struct Times {
-  double snapshot_minutes = Seconds(live::SnapshotRules{}.interval) / kSecondsPerMinute;
-  double heartbeat = Seconds(live::LiveOptions{}.heartbeat);
-  double lease = Seconds(live::LiveOptions{}.lease);
-  double grace = Seconds(live::LiveOptions{}.grace);
-  double measure_window = Seconds(live::MeasureRules{}.first_window);
-};
+// A time that is given in `unit` seconds, or with its own unit.
+CLI::Option* AddTime(CLI::App& command, const std::string& name, Duration& time,
+                     const std::string& help, double unit = 1) {
+  return command
+      .add_option_function<double>(
+          name, [&time, unit](double given) { time = FromSeconds(given * unit); }, help)
+      ->transform(Span(unit))
+      ->default_str(fmt::format("{:g}", Seconds(time) / unit));
+}
 
-void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Times& times) {
+void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options) {
   command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: fifo");
   AddComponentOptions(command, options.names);
   command.add_option("--preset", options.names.preset,
@@ -153,46 +155,34 @@ void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options, Tim
   command.add_option("--measured", options.measured,
                      "what a cluster has measured, to begin with: a folder that `profiles export` "
                      "wrote; read at the first start on a --state");
+  AddTime(
+      command, "--measure-window", options.live.measuring.first_window,
+      "seconds over which the iterations of a running job are counted first, twice as long each "
+      "time; 0: jobs are not measured")
+      ->check(CLI::Range(0.0, 3600.0));
   command
-      .add_option("--measure-window", times.measure_window,
-                  "seconds over which the iterations of a running job are counted first, twice as "
-                  "long each time; 0: jobs are not measured")
-      ->transform(Span())
-      ->check(CLI::Range(0.0, 3600.0))
-      ->capture_default_str();
-  command
-      .add_option("--time-scale", options.time_scale,
+      .add_option("--time-scale", options.live.time_scale,
                   "scheduler's seconds per real second, to play a trace faster")
       ->check(Positive())
       ->capture_default_str();
-  command.add_option("--heartbeat", times.heartbeat, "seconds between signs of life of an agent")
-      ->transform(Span())
-      ->check(CLI::Range(0.05, 3600.0))
-      ->capture_default_str();
-  command
-      .add_option("--lease", times.lease,
-                  "seconds without contact after which a node stops its jobs")
-      ->transform(Span())
-      ->check(CLI::Range(0.5, 1e6))
-      ->capture_default_str();
-  command
-      .add_option("--grace", times.grace,
-                  "longest time in seconds that a job has to save itself and leave")
-      ->transform(Span())
-      ->check(CLI::Range(0.1, 1e5))
-      ->capture_default_str();
+  AddTime(command, "--heartbeat", options.live.heartbeat,
+          "seconds between signs of life of an agent")
+      ->check(CLI::Range(0.05, 3600.0));
+  AddTime(command, "--lease", options.live.lease,
+          "seconds without contact after which a node stops its jobs")
+      ->check(CLI::Range(0.5, 1e6));
+  AddTime(command, "--grace", options.live.grace,
+          "longest time in seconds that a job has to save itself and leave")
+      ->check(CLI::Range(0.1, 1e5));
   command
       .add_option("--snapshot-entries", options.snapshots.entries,
                   "entries of the journal after which the state is written down, so that a restart "
                   "is quick; 0: never")
       ->transform(WholeNumber())
       ->capture_default_str();
-  command
-      .add_option("--snapshot-minutes", times.snapshot_minutes,
-                  "minutes after which it is, if anything has happened")
-      ->transform(Span(60))
-      ->check(CLI::Range(0.01, 1e6))
-      ->capture_default_str();
+  AddTime(command, "--snapshot-minutes", options.snapshots.interval,
+          "minutes after which it is, if anything has happened", kSecondsPerMinute)
+      ->check(CLI::Range(0.01, 1e6));
   command
       .add_option_function<std::string>(
           "--journal",
@@ -217,7 +207,7 @@ void AddAccessOptions(CLI::App& command, daemon::ControllerOptions& options) {
   command
       .add_option_function<std::string>(
           "--see-jobs",
-          [&options](const std::string& whose) { options.shows_all_jobs = whose == "all"; },
+          [&options](const std::string& whose) { options.live.shows_all_jobs = whose == "all"; },
           "own: users see their own jobs; all: those of others, too, but not their logs")
       ->check(CLI::IsMember({"own", "all"}))
       ->default_str("own");
@@ -260,13 +250,7 @@ void AddNotifyOptions(CLI::App& command, daemon::ControllerOptions& options) {
       ->type_name("URL");
 }
 
-Status Apply(const Times& times, const std::vector<std::string>& plugins,
-             daemon::ControllerOptions& options) {
-  options.heartbeat = FromSeconds(times.heartbeat);
-  options.lease = FromSeconds(times.lease);
-  options.grace = FromSeconds(times.grace);
-  options.measure_window = FromSeconds(times.measure_window);
-  options.snapshots.interval = FromSeconds(times.snapshot_minutes * kSecondsPerMinute);
+Status Apply(const std::vector<std::string>& plugins, daemon::ControllerOptions& options) {
   options.log = SayAsController;
   if (options.names.policy.empty() && options.names.preset.empty()) {
     options.names.policy = "fifo";
@@ -298,7 +282,6 @@ std::string HostOf(const std::string& listen) { return listen.substr(0, listen.r
 
 struct ControllerCommand {
   daemon::ControllerOptions options{.state = DefaultState() + "/controller"};
-  Times times;
   bool check = false;
 };
 
@@ -312,7 +295,7 @@ void RaiseOpenFiles() {
 }
 
 Status RunControllerCommand(ControllerCommand command, const Command& chosen) {
-  RETURN_IF_ERROR(Apply(command.times, chosen.plugins, command.options));
+  RETURN_IF_ERROR(Apply(chosen.plugins, command.options));
   if (command.check) {
     return SayWhetherGood(daemon::CheckController(command.options), command.options.state);
   }
@@ -393,14 +376,13 @@ Status RunAgentCommand(const AgentCommand& command, const Command& chosen) {
 
 struct UpCommand {
   daemon::ControllerOptions options{.state = DefaultState() + "/up"};
-  Times times;
   int nodes = 2;
   int gpus = 8;
   DataOptions data;
 };
 
 Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
-  RETURN_IF_ERROR(Apply(command.times, plugins, command.options));
+  RETURN_IF_ERROR(Apply(plugins, command.options));
   command.options.logs_changes = false;  // its user makes them, often in the same terminal
   const std::string folder = command.options.state;
   if (command.options.cluster.empty()) {
@@ -442,7 +424,7 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
                .program = ThisProgram(),
                .data_cache = command.data.cache,
                .data_rate = command.data.rate,
-               .grace_at_end = command.options.grace,
+               .grace_at_end = command.options.live.grace,
                .hurry = &hurry,
                .tell = [](const std::string& line) { Say("trainyard: " + line); }},
               *mailboxes[i]);
@@ -465,10 +447,9 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
 void AddController(CLI::App& app, Command& chosen) {
   auto controller = std::make_shared<ControllerCommand>();
   CLI::App* command = app.add_subcommand("controller", "decide for a cluster of agents");
-  command
-      ->add_option("--cluster", controller->options.cluster,
-                   "the nodes that may join: cluster file, or NODESxGPUS such as 16x8")
-      ->required();
+  command->add_option(
+      "--cluster", controller->options.cluster,
+      "the nodes that may join: cluster file, or NODESxGPUS such as 16x8; required");
   command->add_option("--state", controller->options.state, "folder for what must not be lost")
       ->capture_default_str();
   command
@@ -478,9 +459,16 @@ void AddController(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   AddAccessOptions(*command, controller->options);
   AddNotifyOptions(*command, controller->options);
-  AddPolicyOptions(*command, controller->options, controller->times);
+  AddPolicyOptions(*command, controller->options);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
+  AddSwitches(*command, chosen);
   command->callback([controller, command, &chosen] {
+    if (!command->get_subcommands().empty()) {
+      return;  // it is about one that runs
+    }
+    if (controller->options.cluster.empty()) {
+      throw CLI::RequiredError("--cluster");
+    }
     chosen.given = GivenOptions(*command);
     chosen.controller =
         std::shared_ptr<const daemon::ControllerOptions>(controller, &controller->options);
@@ -546,7 +534,7 @@ void AddUp(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   AddDataOptions(*command, up->data);
   AddNotifyOptions(*command, up->options);
-  AddPolicyOptions(*command, up->options, up->times);
+  AddPolicyOptions(*command, up->options);
   command->callback(
       [up, &chosen] { chosen.run = [up, &chosen] { return RunUp(*up, chosen.plugins); }; });
 }

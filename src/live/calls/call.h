@@ -64,6 +64,9 @@ class CallContext {
   std::size_t known_jobs_ = 0;
 };
 
+// Of what operators give as a reason, in bytes.
+inline constexpr std::size_t kMostReason = 200;
+
 // The caller may not do that to the job, which the text names as "{}".
 [[nodiscard]] Error NotYours(const service::Principal& principal, service::Access access);
 

@@ -25,6 +25,8 @@ Result<Reply> LiveCalls::Handle(std::uint64_t number, const v1::ClientRequest& r
       return changes_.Change(call, request);
     case Family::kNode:
       return nodes_.Drain(call, request.drain());
+    case Family::kController:
+      return switches_.Set(call, request.switches());
     case Family::kAgent:
       return request.has_logs() ? agents_.ReadLogs(call, request.logs())
                                 : agents_.Attach(call, request.attach());

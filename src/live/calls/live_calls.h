@@ -11,6 +11,7 @@
 #include "live/attempts/agent_messages.h"
 #include "live/calls/agent_calls.h"
 #include "live/calls/call.h"
+#include "live/calls/controller_switches.h"
 #include "live/calls/job_changes.h"
 #include "live/calls/node_changes.h"
 #include "live/calls/submissions.h"
@@ -63,6 +64,7 @@ class LiveCalls {
   AgentCalls agents_;
   JobChanges changes_;
   NodeChanges nodes_{context_};
+  ControllerSwitches switches_{context_};
   Submissions submissions_{context_, validation_, changes_};
   LiveOutput& output_;
   Answers answers_;

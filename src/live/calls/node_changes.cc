@@ -10,8 +10,6 @@
 namespace trainyard::live {
 namespace {
 
-constexpr std::size_t kMostReason = 200;
-
 // By name, each once. The node of the field that calls had first comes first.
 std::vector<std::string> NamesOf(const v1::DrainRequest& request) {
   std::vector<std::string> names(request.nodes().begin(), request.nodes().end());
@@ -24,7 +22,7 @@ std::vector<std::string> NamesOf(const v1::DrainRequest& request) {
 }  // namespace
 
 Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& request) {
-  if (!call.principal.MayDrain()) {
+  if (!call.principal.MayOperate()) {
     return PermissionDenied(call.principal.text() +
                             " may not drain or undrain nodes; expected an operator or an admin");
   }

@@ -116,6 +116,11 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
     RETURN_IF_ERROR(CheckSameJob(call, *known, request));
     return WithVerdict(call, *known, request.wait_for_verdict());
   }
+  if (const Switch& closed = state.switches.closed; closed.on) {
+    return FailedPrecondition(
+        "the controller takes no jobs: " + TextOf(closed, "closed", state.options) +
+        "; expected a submission after 'trainyard controller open'");
+  }
   const JobId id = JobAt(state.jobs.size());
   v1::JobRequest job = request.job();
   job.mutable_launch()->set_client_token(request.client_token());

@@ -20,6 +20,7 @@
 #include "live/history/history.h"
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
+#include "live/switches.h"
 #include "live/view/shared_list.h"
 #include "model/blocked.h"
 #include "model/job_numbers.h"
@@ -86,6 +87,7 @@ struct ClusterView {
   std::optional<TimePoint> starts_from;  // no attempt is started before, for `why_starts_wait`
   std::string why_starts_wait;
   std::shared_ptr<const v1::ProfilesReply> profiles;
+  Switches switches;
 
   [[nodiscard]] const Cluster& cluster() const { return configuration->cluster; }
   [[nodiscard]] const JobEntry& job(JobId id) const { return jobs[Index(id)]; }

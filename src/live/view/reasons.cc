@@ -160,6 +160,9 @@ std::string Reasons::WhyItWaits(JobId id) {
   if (std::string why = WhyDeferred(id); !why.empty()) {
     return why;
   }
+  if (view_.switches.paused.on) {
+    return WhyPaused();
+  }
   const model::Blocked* const blocked = view_.BlockedOf(id);
   const bool behind = blocked != nullptr && blocked->reason == model::WaitReason::kBehindHead &&
                       !view_.job(id).holding && view_.job(id).failures.why_held.empty();
@@ -177,6 +180,11 @@ std::string Reasons::WhyItWaits(JobId id) {
              ? "behind " + NameOf(head->first) + ", which asks for " + GpusText(head->gpus) + ": " +
                    WhyNotServed(head->first, /*is_head=*/true)
              : "behind another user's job, which the policy serves first" + WhoIsAhead(id);
+}
+
+// REQUIRES: decisions are paused.
+std::string Reasons::WhyPaused() const {
+  return "no decisions are made: " + TextOf(view_.switches.paused, "paused", *view_.options);
 }
 
 // `is_head`: it is the first in the order, as has been said.
@@ -474,7 +482,7 @@ std::string Reasons::Of(JobId id, v1::JobState state) {
   const LiveJob& job = view_.job(id).live;
   switch (state) {
     case v1::SUBMITTED:
-      return "not yet admitted";
+      return view_.switches.paused.on ? "not yet admitted; " + WhyPaused() : "not yet admitted";
     case v1::WAITING:
       return WhyItWaits(id);
     case v1::STARTING:

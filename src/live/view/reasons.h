@@ -53,6 +53,7 @@ class Reasons {
 
   [[nodiscard]] std::string WhyItWaits(JobId job);
   [[nodiscard]] std::string WhyDeferred(JobId job) const;
+  [[nodiscard]] std::string WhyPaused() const;
   [[nodiscard]] std::string WhyNotServed(JobId job, bool is_head);
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked);
   [[nodiscard]] std::string WhyLeftOut(JobId job);

@@ -391,6 +391,7 @@ v1::ClientReply Statuses::AnswerWithNodes(const service::Principal& principal) c
   nodes.set_policy(view_.configuration->policy);
   nodes.set_epoch(options_.epoch);
   nodes.set_time_scale(options_.time_scale);
+  *nodes.mutable_switches() = MessageOf(view_.switches, options_);
   return reply;
 }
 

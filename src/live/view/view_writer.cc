@@ -133,6 +133,7 @@ void ViewWriter::Refresh() {
     draft_.holders = std::make_shared<const std::vector<JobId>>(holders_.begin(), holders_.end());
   }
   draft_.now = state_.now;
+  draft_.switches = state_.switches;
   draft_.next_wakeup = engine_.next_wakeup();
   draft_.starts_from = state_.failures.starts_from(state_.now);
   draft_.why_starts_wait = draft_.starts_from ? state_.failures.why_starts_wait() : std::string();

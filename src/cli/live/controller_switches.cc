@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live/controller_switches.h"
+
+#include <fmt/format.h>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <memory>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/live/client_calls.h"
+#include "cli/live/client_json.h"
+
+namespace trainyard::cli {
+namespace {
+
+struct SwitchOptions : ClusterOptions {
+  void (*put)(v1::SwitchesRequest& request) = nullptr;
+  std::string reason;
+};
+
+Status Set(const SwitchOptions& options) {
+  v1::ClientRequest request;
+  v1::SwitchesRequest& switches = *request.mutable_switches();
+  options.put(switches);
+  switches.set_reason(options.reason);
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  const v1::Switches& now = reply.switches().switches();
+  if (options.json) {
+    PrintJson(now);
+    return {};
+  }
+  const std::string text = SwitchesText(now);
+  fmt::print("{}", text.empty() ? "decisions are made, and jobs are taken\n" : text);
+  return {};
+}
+
+void AddSwitch(CLI::App& controller, Command& chosen, const char* name, const char* help,
+               void (*put)(v1::SwitchesRequest& request)) {
+  auto options = std::make_shared<SwitchOptions>();
+  options->put = put;
+  CLI::App* command = controller.add_subcommand(name, help);
+  command->add_option("--reason", options->reason, "why, for whoever looks at `nodes` or waits");
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return Set(*options); }; });
+}
+
+std::string TextOf(const v1::Switch& one, const std::string& what, const char* end) {
+  if (!one.on()) {
+    return {};
+  }
+  return fmt::format("{}{}{}{}; 'trainyard controller {}' ends that\n", what,
+                     one.by().empty() ? "" : " by " + Printable(one.by()),
+                     one.since() > 0 ? " since " + base::UtcText(one.since()) : "",
+                     one.reason().empty() ? "" : ": " + Printable(one.reason()), end);
+}
+
+}  // namespace
+
+void AddSwitches(CLI::App& controller, Command& chosen) {
+  controller.require_subcommand(0, 1);
+  AddSwitch(controller, chosen, "pause", "make no decisions; what runs goes on",
+            [](v1::SwitchesRequest& request) { request.set_paused(true); });
+  AddSwitch(controller, chosen, "resume", "make decisions again",
+            [](v1::SwitchesRequest& request) { request.set_paused(false); });
+  AddSwitch(controller, chosen, "close", "take no further jobs",
+            [](v1::SwitchesRequest& request) { request.set_closed(true); });
+  AddSwitch(controller, chosen, "open", "take jobs again",
+            [](v1::SwitchesRequest& request) { request.set_closed(false); });
+}
+
+std::string SwitchesText(const v1::Switches& switches) {
+  return TextOf(switches.paused(), "decisions are paused", "resume") +
+         TextOf(switches.closed(), "the controller is closed, and takes no jobs", "open");
+}
+
+}  // namespace trainyard::cli
