@@ -187,12 +187,12 @@ TEST(StartTest, OtherOptionsAreApplied) {
   options.cluster = "2x4";
   EXPECT_THAT(OneStep(options, status),
               Contains("configuration 2, by the options of this start: node n2 removed"));
-  options.time_scale = 2;
+  options.live.time_scale = 2;
   static_cast<void>(OneStep(options, status));
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message,
               HasSubstr("a cluster with time_scale 1.000000, now 2.000000; expected"));
-  options.time_scale = 1;
+  options.live.time_scale = 1;
   options.names.policy = "nosuch";
   static_cast<void>(OneStep(options, status));
   ASSERT_FALSE(status.ok());

@@ -43,12 +43,12 @@ namespace {
 
 // An agent's lease must outlast the pause between two answers, or its jobs stop again and again.
 Status CheckTimes(const ControllerOptions& options) {
-  if (options.lease < 2 * options.heartbeat) {
+  if (options.live.lease < 2 * options.live.heartbeat) {
     return InvalidArgument(fmt::format(
         "--lease is {} and --heartbeat {}; expected a lease of at least two heartbeats, as nodes "
         "whose lease ends between two answers stop their jobs",
-        base::ShortDuration(Seconds(options.lease)),
-        base::ShortDuration(Seconds(options.heartbeat))));
+        base::ShortDuration(Seconds(options.live.lease)),
+        base::ShortDuration(Seconds(options.live.heartbeat))));
   }
   return {};
 }
@@ -94,7 +94,7 @@ Result<std::string> SetupText(const ControllerOptions& options,
                      " placement=" + names.placement + " admission=" + names.admission +
                      (names.grouping.empty() ? "" : " grouping=" + names.grouping) +
                      (names.tuning.empty() ? "" : " tuning=" + names.tuning) +
-                     " time_scale=" + std::to_string(options.time_scale) +
+                     " time_scale=" + std::to_string(options.live.time_scale) +
                      " profiles=" + given.models + " nodes=";
   const Cluster& cluster = configuration.cluster;
   const model::GpuTypes types(cluster);
@@ -282,17 +282,11 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero
                               std::uint64_t epoch) {
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
-      Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.time_scale)};
-  return {.live = {.heartbeat = options.heartbeat,
-                   .lease = options.lease,
-                   .grace = options.grace,
-                   .measuring = {.first_window = options.measure_window},
-                   .unix_zero = unix_zero,
-                   .time_scale = options.time_scale,
-                   .epoch = epoch,
-                   .asks_who = true,
-                   .shows_all_jobs = options.shows_all_jobs},
-          .snapshots = snapshots};
+      Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.live.time_scale)};
+  live::LiveOptions live = options.live;
+  live.unix_zero = unix_zero;
+  live.epoch = epoch;
+  return {.live = std::move(live), .snapshots = snapshots};
 }
 
 void Log(const ControllerOptions& options, const std::string& line) {
@@ -553,17 +547,17 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(const std::string zero,
                    Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
   const double unix_zero = base::ToNumber(zero).value_or(0);
-  const LiveClock clock(unix_zero, options.time_scale);
+  const LiveClock clock(unix_zero, options.live.time_scale);
   Transport transport(mailbox, clock, options.log);
   const auto begun = std::chrono::steady_clock::now();
-  Presence presence(store, options.lease);
+  Presence presence(store, options.live.lease);
   ASSIGN_OR_RETURN(model::JobNumbers numbers, KeptNumbers(store));
   live::ControllerSetup with = SetupOf(options, unix_zero, store.epoch());
   with.engine = {.configuration = std::move(first),
                  .measured = std::move(asked.measured),
                  .numbers = &numbers,
                  .configurations = &configurations};
-  with.absent_since = presence.Last(unix_zero, options.time_scale);
+  with.absent_since = presence.Last(unix_zero, options.live.time_scale);
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;

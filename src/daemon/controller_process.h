@@ -24,11 +24,9 @@ struct ControllerOptions {
   std::string profiles;  // empty: none
   // What is taken for measured at the first start; the state has it from then on. Empty: nothing.
   std::string measured;
-  Duration measure_window = live::MeasureRules{}.first_window;  // zero: nothing is measured
   scenario::PresetRequest names;
   // Whom it serves, and who may do more (identity::AuthorityOptions).
   bool all_users = false;
-  bool shows_all_jobs = false;
   std::vector<std::string> operators{};
   std::vector<std::string> admins{};
   // Where tokens are handed out: a path, or '@' and a name; empty: the one that belongs to the
@@ -38,10 +36,9 @@ struct ControllerOptions {
   double user_calls = 50;  // per second, of each user who is neither operator nor admin; 0: any
   std::optional<std::string> munge{};
   Duration certificate_life = std::chrono::hours(24 * 30);
-  Duration heartbeat = live::LiveOptions{}.heartbeat;
-  Duration lease = live::LiveOptions{}.lease;
-  Duration grace = live::LiveOptions{}.grace;
-  double time_scale = 1;
+  // Of the live world, but for what the controller itself sets: zero, epoch, credentials and where
+  // notices and lines go.
+  live::LiveOptions live{.asks_who = true};
   // Where notices go that users ask for: a program, or an address that takes a POST. Empty:
   // nowhere.
   std::string notify_program{};
