@@ -8,7 +8,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,10 +21,16 @@
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
 #include "live/jobs/job_request.h"
+#include "live/jobs/updatable_fields.h"
 #include "requests/job_file.h"
 
 namespace trainyard::cli {
 namespace {
+
+// Of update. --name and --queue select jobs.
+std::string UpdateOption(const std::string& field) {
+  return field == "name" || field == "queue" ? "--set-" + field : requests::OptionName(field);
+}
 
 struct ChangeOptions : ClusterOptions {
   const char* name = "";  // of the command
@@ -96,9 +101,11 @@ void PrintChanged(const v1::Changed& changed) {
 
 Status ApplyTo(const ChangeOptions& options, PutCall put) {
   if (put == PutUpdate && options.values.empty()) {
-    return InvalidArgument(
-        "nothing is to be updated; expected --time, --begin, --dependency, --priority, --set-name, "
-        "--set-queue or --gpus");
+    std::string expected;
+    for (const live::UpdatableField& field : live::UpdatableFields()) {
+      expected += (expected.empty() ? "" : " or ") + UpdateOption(std::string(field.name));
+    }
+    return InvalidArgument("nothing is to be updated; expected " + expected);
   }
   v1::ClientRequest request;
   ASSIGN_OR_RETURN(*put(options, request), requests::SelectionOf(options.selection));
@@ -165,15 +172,12 @@ void AddUpdate(CLI::App& app, Command& chosen) {
   CLI::App* command = AddChange(app, chosen, PutUpdate, options);
   for (const requests::JobOption& option : requests::JobOptions()) {
     const std::string key(option.key);
-    constexpr std::array<std::string_view, 7> kKeys{"time", "begin", "dependency", "priority",
-                                                    "name", "queue", "gpus"};
-    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+    if (live::UpdatableFieldOf(key) == nullptr) {
       continue;
     }
-    const bool is_filter = key == "name" || key == "queue";  // these select jobs
     command
         ->add_option_function<std::string>(
-            is_filter ? "--set-" + key : requests::OptionName(key),
+            UpdateOption(key),
             [options, key](const std::string& text) {
               v1::JobRequest checked;
               const Status status =

@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "live/calls/ignored_options.h"
 #include "live/jobs/job_request.h"
+#include "live/jobs/updatable_fields.h"
 #include "model/job_fields.h"
 #include "service/call_error.h"
 #include "service/calls.h"
@@ -19,42 +20,14 @@
 namespace trainyard::live {
 namespace {
 
-constexpr std::array<std::string_view, 7> kChangeable{"time", "begin", "dependency", "priority",
-                                                      "name", "queue", "gpus"};
-
 constexpr double kLeastSeconds = 1e-6;
 
 // What the job would ask for. Fields that are named and not stated are taken away.
 v1::JobRequest WithValues(v1::JobRequest job, const v1::UpdateRequest& update) {
-  const v1::JobRequest& values = update.values();
-  if (Names(update, "time")) {
-    job.clear_time_s();
-    if (values.has_time_s()) {
-      job.set_time_s(values.time_s());
+  for (const UpdatableField& field : UpdatableFields()) {
+    if (Names(update, std::string(field.name))) {
+      field.set(update.values(), job);
     }
-  }
-  if (Names(update, "begin")) {
-    job.clear_begin_s();
-    if (values.has_begin_s()) {
-      job.set_begin_s(values.begin_s());
-    }
-  }
-  if (Names(update, "dependency")) {
-    job.set_dependency(values.dependency());
-  }
-  if (Names(update, "name")) {
-    job.set_name(values.name());
-  }
-  if (Names(update, "queue")) {
-    job.set_queue(values.queue());
-  }
-  if (Names(update, "gpus")) {
-    job.set_gpus(values.gpus());
-    job.set_min_gpus(values.min_gpus());
-    job.set_max_gpus(values.max_gpus());
-  }
-  if (Names(update, "priority")) {
-    job.mutable_launch()->set_priority(values.launch().priority());
   }
   return job;
 }
@@ -86,10 +59,9 @@ std::string TooLateToWait(v1::JobState state) {
 // Errors: the call is wrong, whatever its jobs.
 Status CheckRequest(const v1::ClientRequest& request) {
   for (const std::string& field : request.update().fields()) {
-    if (std::find(kChangeable.begin(), kChangeable.end(), field) == kChangeable.end()) {
-      return InvalidArgument("'" + field +
-                             "' of a job cannot be updated; expected time, begin, dependency, "
-                             "priority, name, queue or gpus");
+    if (UpdatableFieldOf(field) == nullptr) {
+      return InvalidArgument("'" + field + "' of a job cannot be updated; expected " +
+                             UpdatableNames());
     }
   }
   return request.has_signal() ? service::CheckSignal(request.signal().signal()) : Status();

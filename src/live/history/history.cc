@@ -9,49 +9,13 @@
 
 #include "base/text.h"
 #include "live/jobs/job_request.h"
+#include "live/jobs/updatable_fields.h"
 #include "live/notes.h"
 
 namespace trainyard::live {
 namespace {
 
 constexpr std::string_view kBy = " by ";
-
-std::string NumberText(bool given, double value) {
-  return given ? fmt::format("{:g}", value) : std::string();
-}
-
-// A field of a job that users change, as they know it.
-struct Changeable {
-  const char* name;
-  std::string (*text)(const v1::JobRequest& job);
-};
-
-constexpr std::array kChangeable{
-    Changeable{"name", [](const v1::JobRequest& job) { return job.name(); }},
-    Changeable{"queue", [](const v1::JobRequest& job) { return job.queue(); }},
-    Changeable{"gpus",
-               [](const v1::JobRequest& job) {
-                 return job.max_gpus() > 0 || job.min_gpus() > 0
-                            ? fmt::format("{} ({}:{})", job.gpus(), job.min_gpus(), job.max_gpus())
-                            : std::to_string(job.gpus());
-               }},
-    Changeable{"priority",
-               [](const v1::JobRequest& job) { return std::to_string(job.launch().priority()); }},
-    Changeable{"time",
-               [](const v1::JobRequest& job) {
-                 return job.has_time_s() ? base::ShortDuration(job.time_s()) : std::string();
-               }},
-    Changeable{"begin",
-               [](const v1::JobRequest& job) {
-                 return job.has_begin_s()
-                            ? base::ShortDuration(job.begin_s()) + " after its submission"
-                            : std::string();
-               }},
-    Changeable{"duration",
-               [](const v1::JobRequest& job) {
-                 return NumberText(job.has_duration_s(), job.duration_s());
-               }},
-    Changeable{"dependency", [](const v1::JobRequest& job) { return job.dependency(); }}};
 
 std::string WhereText(const Grant& grant, const Cluster& cluster) {
   std::string text;
@@ -208,10 +172,10 @@ void History::NoteUpdate(const model::Event& event, const LiveJobs& jobs) {
     return;
   }
   const v1::JobRequest& before = *jobs[event.job()].request;
-  for (const Changeable& field : kChangeable) {
+  for (const UpdatableField& field : UpdatableFields()) {
     if (std::string was = field.text(before), is = field.text(after); was != is) {
       Put(event.job(), {.at = event.at,
-                        .what = std::string("updated ") + field.name,
+                        .what = "updated " + std::string(field.name),
                         .by = by,
                         .before = std::move(was),
                         .after = std::move(is)});
