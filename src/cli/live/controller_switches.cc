@@ -72,7 +72,7 @@ void AddSwitches(CLI::App& controller, Command& chosen) {
 
 std::string SwitchesText(const v1::Switches& switches) {
   return TextOf(switches.paused(), "decisions are paused", "resume") +
-         TextOf(switches.closed(), "the controller is closed, and takes no jobs", "open");
+         TextOf(switches.closed(), "the controller is closed to submissions", "open");
 }
 
 }  // namespace trainyard::cli
