@@ -46,6 +46,11 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
           ReadConfiguration(event.As<model::fact::Configured>().note, configuration()));
       Reconfigure(std::move(next));
       parts_->instants.AddFact(event.at);
+    } else if (const auto* const switched = std::get_if<model::fact::Switched>(&event.fact)) {
+      ++events_;
+      if (std::exchange(paused_, switched->paused) && !paused_) {
+        parts_->instants.AddFact(event.at);  // decides what has become due meanwhile
+      }
     } else {
       Take(event);
     }

@@ -189,7 +189,7 @@ class Engine final {
 
   // Facts.
   void Take(const model::Event& event);
-  void TakeSubmit(JobId id, const std::shared_ptr<const JobSpec>& spec, TimePoint at);
+  void TakeSubmit(const model::Event& event);
   void TakeEnd(JobId id, TimePoint at);
   void TakeWork(const model::Event& event);
   void TakeReported(const model::fact::Reported& reported);

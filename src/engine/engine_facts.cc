@@ -2,7 +2,6 @@
 // What the engine makes of each kind of fact.
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "base/text.h"
 #include "engine/engine.h"
@@ -32,14 +31,8 @@ void Engine::Take(const model::Event& event) {
   ++events_;
   switch (event.kind()) {
     case model::EventKind::kSubmitted:
-      return TakeSubmit(event.job(), event.spec(), event.at);
-    case model::EventKind::kArraySubmitted: {
-      const std::shared_ptr<const JobSpec> spec = event.spec();  // of all
-      for (std::size_t i = 0, count = model::CountOf(*spec); i < count; ++i) {
-        TakeSubmit(JobAt(Index(event.job()) + i), spec, event.at);
-      }
-      return;
-    }
+    case model::EventKind::kArraySubmitted:
+      return TakeSubmit(event);
     case model::EventKind::kEnded:
       if (jobs_[event.job()].forecast.logged > now_) {
         jobs_[event.job()].forecast = {};  // sooner than predicted
@@ -73,7 +66,8 @@ void Engine::Take(const model::Event& event) {
       return TakeNode(event);
     case model::EventKind::kNodeUndrained:
     case model::EventKind::kNoted:
-    case model::EventKind::kConfigured:  // Step has taken it
+    case model::EventKind::kConfigured:  // Step has taken these
+    case model::EventKind::kSwitched:
       return;
     case model::EventKind::kBarred:
     case model::EventKind::kHeld:
@@ -92,29 +86,29 @@ void Engine::Take(const model::Event& event) {
     case model::EventKind::kNoMoreSubmits:
       parts_->instants.NoMoreSubmits();
       return;
-    case model::EventKind::kSwitched:
-      if (const bool paused = event.As<model::fact::Switched>().paused;
-          std::exchange(paused_, paused) && !paused) {
-        parts_->instants.AddFact(event.at);  // decides what has become due meanwhile
-      }
-      return;
   }
 }
 
-void Engine::TakeSubmit(JobId id, const std::shared_ptr<const JobSpec>& spec, TimePoint at) {
-  const bool deferred = Eligibility::HasTerms(*spec);
-  model::JobRecord& job = jobs_.Submit(
-      id, parts_->measured == nullptr ? spec : parts_->measured->Corrected(spec), deferred);
-  parts_->ledger.Open(job, at);
-  parts_->charges.Price(job);
-  if (spec->traits && spec->traits->time_limit) {
-    eligibility_.WatchLimit(id);
-  }
-  eligibility_.Arrived(id);
-  if (deferred) {
-    eligibility_.Submit(id);
-  } else {
-    parts_->instants.AddSubmit(at);
+// The tasks of an array share one specification.
+void Engine::TakeSubmit(const model::Event& event) {
+  const std::shared_ptr<const JobSpec> stated = event.spec();
+  const bool is_array = event.kind() == model::EventKind::kArraySubmitted;
+  const bool deferred = Eligibility::HasTerms(*stated);
+  const auto spec = parts_->measured == nullptr ? stated : parts_->measured->Corrected(stated);
+  for (std::size_t i = 0, count = is_array ? model::CountOf(*stated) : 1; i < count; ++i) {
+    const JobId id = JobAt(Index(event.job()) + i);
+    model::JobRecord& job = jobs_.Submit(id, spec, deferred);
+    parts_->ledger.Open(job, event.at);
+    parts_->charges.Price(job);
+    if (stated->traits && stated->traits->time_limit) {
+      eligibility_.WatchLimit(id);
+    }
+    eligibility_.Arrived(id);
+    if (deferred) {
+      eligibility_.Submit(id);
+    } else {
+      parts_->instants.AddSubmit(event.at);
+    }
   }
 }
 

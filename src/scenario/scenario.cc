@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "engine/run.h"
-#include "loader/loader_execution.h"
+#include "loader/reallocation.h"
 #include "results/metrics/allocation_recorder.h"
 #include "scenario/assembly.h"
 #include "scenario/rates.h"

@@ -2,6 +2,8 @@
 // The calls of clients: one row for each. Doors and handlers are made from these rows.
 #pragma once
 
+#include <array>
+
 #include "trainyard/live.pb.h"
 
 namespace trainyard::service {
@@ -37,15 +39,21 @@ enum class CallFamily : unsigned char {
   CALL(Configuration, configuration, kReading)
 // clang-format on
 
-[[nodiscard]] constexpr CallFamily FamilyOf(v1::ClientRequest::KindCase kind) {
-  switch (kind) {
-#define TRAINYARD_CALL(Name, field, family) \
-  case v1::ClientRequest::k##Name:          \
-    return CallFamily::family;
+struct CallRow {
+  v1::ClientRequest::KindCase kind;
+  CallFamily family;
+};
+inline constexpr std::array kCallRows{
+#define TRAINYARD_CALL(Name, field, family) CallRow{v1::ClientRequest::k##Name, CallFamily::family},
     TRAINYARD_CLUSTER_CALLS(TRAINYARD_CALL)
 #undef TRAINYARD_CALL
-    case v1::ClientRequest::KIND_NOT_SET:
-      break;
+};
+
+[[nodiscard]] constexpr CallFamily FamilyOf(v1::ClientRequest::KindCase kind) {
+  for (const CallRow& row : kCallRows) {
+    if (row.kind == kind) {
+      return row.family;
+    }
   }
   return CallFamily::kNone;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "live/jobs/job_request.h"
 
 namespace trainyard::live {
 
