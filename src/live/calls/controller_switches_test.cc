@@ -57,7 +57,7 @@ TEST_F(ControllerSwitchesTest, WhilePausedNothingStartsAndWhatRunsGoesOn) {
 }
 
 TEST_F(ControllerSwitchesTest, ThePauseSurvivesARestartBySnapshotAndByJournal) {
-  for (const std::uint64_t entries : {0, 1}) {
+  for (const std::uint64_t entries : {std::uint64_t{0}, std::uint64_t{1}}) {
     snapshots_ = {.entries = entries};
     Open();
     Hello(10, "a");
