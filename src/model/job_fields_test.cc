@@ -28,6 +28,7 @@ JobDraft Draft() {
 // that both know is lost, and the others are as in a new job.
 TEST(JobFieldsTest, JobsOfProgramsWithFewerFieldsAreRead) {
   const JobSpec whole = Draft().Take();
+  const JobSpec none;
   for (int fields = 0; fields <= static_cast<int>(kJobFieldCount); ++fields) {
     StateStream out;
     out.SetJobFields(fields);
@@ -41,7 +42,7 @@ TEST(JobFieldsTest, JobsOfProgramsWithFewerFieldsAreRead) {
     int told = 0;
     ForEachJobField([&]<typename Owner, typename T>(const JobField<Owner, T>& field) {
       const bool is_known = field.info.journal.place <= fields;
-      const T& expected = is_known ? ValueOf(field, whole) : ValueOf(field, JobSpec());
+      const T& expected = ValueOf(field, is_known ? whole : none);
       EXPECT_TRUE(ValueOf(field, read) == expected) << fields << " " << field.info.name;
       told += is_known && States(whole, field) ? 1 : 0;
     });
