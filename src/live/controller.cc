@@ -431,19 +431,8 @@ Status Controller::Configure(const std::string& note) {
   return {};
 }
 
-Status Controller::Load(std::uint64_t block, bool of_any_program) {
-  ASSIGN_OR_RETURN(const store::StoredSnapshot snapshot, store_.Snapshot(block));
-  StateStream begin{snapshot.state};
-  Header header;
-  begin(header);
-  if (!header.is_known()) {
-    return BadInput("its format is that of another version of Trainyard");
-  }
-  if (header.program != rules_.program && !of_any_program) {
-    return BadInput("it was written by Trainyard " + header.program + "; expected " +
-                    rules_.program);
-  }
-  const std::vector<Section> sections = Sections(header.format);
+// Errors: a section that is not known, or is there twice; one that each snapshot has is not there.
+Status Controller::CheckSections(const Header& header, std::span<const Section> sections) {
   std::set<std::string_view> names;
   for (const std::string& name : header.sections) {
     if (FindSection(sections, name) == nullptr) {
@@ -458,6 +447,23 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
       return BadInput(std::string("it lacks the part '") + section.name + "'");
     }
   }
+  return {};
+}
+
+Status Controller::Load(std::uint64_t block, bool of_any_program) {
+  ASSIGN_OR_RETURN(const store::StoredSnapshot snapshot, store_.Snapshot(block));
+  StateStream begin{snapshot.state};
+  Header header;
+  begin(header);
+  if (!header.is_known()) {
+    return BadInput("its format is that of another version of Trainyard");
+  }
+  if (header.program != rules_.program && !of_any_program) {
+    return BadInput("it was written by Trainyard " + header.program + "; expected " +
+                    rules_.program);
+  }
+  const std::vector<Section> sections = Sections(header.format);
+  RETURN_IF_ERROR(CheckSections(header, sections));
   if (header.format >= kFormatOfConfigurations) {
     RETURN_IF_ERROR(Configure(header.configuration));
   }

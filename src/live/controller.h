@@ -101,6 +101,8 @@ class Controller {
   [[nodiscard]] bool IsOver(JobId job) const;
   void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
   [[nodiscard]] std::vector<Section> Sections(int format);
+  [[nodiscard]] static Status CheckSections(const Header& header,
+                                            std::span<const Section> sections);
   static void SerializeState(StateStream& state, Header header, std::span<const Section> sections);
   [[nodiscard]] Status Write(std::string_view block);
   [[nodiscard]] bool WriteAgain();
