@@ -286,6 +286,7 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero
   live::LiveOptions live = options.live;
   live.unix_zero = unix_zero;
   live.epoch = epoch;
+  live.asks_who = true;
   return {.live = std::move(live), .snapshots = snapshots};
 }
 

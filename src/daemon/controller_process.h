@@ -36,9 +36,9 @@ struct ControllerOptions {
   double user_calls = 50;  // per second, of each user who is neither operator nor admin; 0: any
   std::optional<std::string> munge{};
   Duration certificate_life = std::chrono::hours(24 * 30);
-  // Of the live world, but for what the controller itself sets: zero, epoch, credentials and where
-  // notices and lines go.
-  live::LiveOptions live{.asks_who = true};
+  // Of the live world, but for what the controller itself sets: zero, epoch, that callers are asked
+  // who they are, credentials and where notices and lines go.
+  live::LiveOptions live{};
   // Where notices go that users ask for: a program, or an address that takes a POST. Empty:
   // nowhere.
   std::string notify_program{};

@@ -279,9 +279,7 @@ std::string Controller::StateDigest() {
   engine_.Serialize(state);
   engine_.SerializeTold(state);
   engine_.SerializeMeasured(state);
-  if (engine_.is_paused()) {
-    engine_.SerializePaused(state);
-  }
+  engine_.SerializePaused(state);
   return io::Sha256Hex(state.bytes());
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -245,77 +246,69 @@ struct Taken {
   }
 };
 
-TEST_F(SnapshotTest, OneThatLacksASectionIsReadWithoutIt) {
-  snapshots_ = {.entries = 5};
-  Open();
-  RunJobs(9);
-  for (const std::uint64_t block : Blocks()) {
-    Taken taken = Taken::Of(store_.StateAt(block));
-    EXPECT_EQ(taken.format, 12);
-    const auto at = std::find(taken.names.begin(), taken.names.end(), "history");
+class SectionsTest : public SnapshotTest {
+ protected:
+  // A restart whose snapshots have been changed in this way.
+  void OpenWith(const std::function<void(Taken& taken)>& change) {
+    snapshots_ = {.entries = 5};
+    Open();
+    RunJobs(9);
+    ASSERT_EQ(Blocks().size(), 2U);
+    for (const std::uint64_t block : Blocks()) {
+      Taken taken = Taken::Of(store_.StateAt(block));
+      EXPECT_EQ(taken.format, 12);
+      change(taken);
+      store_.StateAt(block) = taken.Bytes();
+    }
+    last_ = Blocks().front();
+    Open();
+  }
+  // None of them is used, as the first remark says.
+  void ExpectUnused(const std::string& why) {
+    EXPECT_EQ(restart().snapshot, 0U);
+    EXPECT_EQ(restart().replayed, store_.size());
+    ASSERT_EQ(restart().remarks.size(), 2U);
+    EXPECT_EQ(restart().remarks[0],
+              "the snapshot at entry " + std::to_string(last_) + " is not used: " + why);
+  }
+  static void Drop(Taken& taken, std::string_view name) {
+    const auto at = std::find(taken.names.begin(), taken.names.end(), name);
     ASSERT_NE(at, taken.names.end());
     taken.sections.erase(taken.sections.begin() + (at - taken.names.begin()));
     taken.names.erase(at);
-    store_.StateAt(block) = taken.Bytes();
   }
-  const std::uint64_t last = Blocks().front();
-  Open();
-  EXPECT_EQ(restart().snapshot, last);
+
+  std::uint64_t last_ = 0;  // snapshot
+};
+
+TEST_F(SectionsTest, OneThatLacksASectionIsReadWithoutIt) {
+  OpenWith([](Taken& taken) { Drop(taken, "history"); });
+  EXPECT_EQ(restart().snapshot, last_);
   EXPECT_TRUE(restart().remarks.empty());
   EXPECT_EQ(StateOf(9), v1::RUNNING);
 }
 
-TEST_F(SnapshotTest, OneWithAnUnknownSectionIsNotUsed) {
-  snapshots_ = {.entries = 5};
-  Open();
-  RunJobs(9);
-  for (const std::uint64_t block : Blocks()) {
-    Taken taken = Taken::Of(store_.StateAt(block));
+TEST_F(SectionsTest, OneWithAnUnknownSectionIsNotUsed) {
+  OpenWith([](Taken& taken) {
     taken.names.emplace_back("quotas");
     taken.sections.emplace_back("x");
-    store_.StateAt(block) = taken.Bytes();
-  }
-  Open();
-  EXPECT_EQ(restart().snapshot, 0U);
-  EXPECT_EQ(restart().replayed, store_.size());
-  ASSERT_EQ(restart().remarks.size(), 2U);
-  EXPECT_TRUE(restart().remarks[0].ends_with(
-      "is not used: it has a part 'quotas', which this version does not know"))
-      << restart().remarks[0];
+  });
+  ExpectUnused("it has a part 'quotas', which this version does not know");
 }
 
-TEST_F(SnapshotTest, OneWithoutTheEngineIsNotUsed) {
-  snapshots_ = {.entries = 5};
-  Open();
-  RunJobs(9);
-  for (const std::uint64_t block : Blocks()) {
-    Taken taken = Taken::Of(store_.StateAt(block));
-    ASSERT_EQ(taken.names[2], "engine");
-    taken.names.erase(taken.names.begin() + 2);
-    taken.sections.erase(taken.sections.begin() + 2);
-    store_.StateAt(block) = taken.Bytes();
-  }
-  Open();
-  EXPECT_EQ(restart().snapshot, 0U);
-  ASSERT_EQ(restart().remarks.size(), 2U);
-  EXPECT_TRUE(restart().remarks[0].ends_with("is not used: it lacks the part 'engine'"))
-      << restart().remarks[0];
+TEST_F(SectionsTest, OneWithoutTheEngineIsNotUsed) {
+  OpenWith([](Taken& taken) { Drop(taken, "engine"); });
+  ExpectUnused("it lacks the part 'engine'");
 }
 
-TEST_F(SnapshotTest, OneThatHasASectionTwiceIsNotUsed) {
-  snapshots_ = {.entries = 5};
-  Open();
-  RunJobs(9);
-  for (const std::uint64_t block : Blocks()) {
-    Taken taken = Taken::Of(store_.StateAt(block));
-    taken.names.push_back(taken.names.back());
+TEST_F(SectionsTest, OneThatHasASectionTwiceIsNotUsed) {
+  std::string twice;
+  OpenWith([&twice](Taken& taken) {
+    twice = taken.names.back();
+    taken.names.push_back(twice);
     taken.sections.push_back(taken.sections.back());
-    store_.StateAt(block) = taken.Bytes();
-  }
-  Open();
-  EXPECT_EQ(restart().snapshot, 0U);
-  ASSERT_EQ(restart().remarks.size(), 2U);
-  EXPECT_THAT(restart().remarks[0], testing::EndsWith("' twice"));
+  });
+  ExpectUnused("it has the part '" + twice + "' twice");
 }
 
 TEST_F(SnapshotTest, ThoseOfOtherPluginsAreNotUsed) {

@@ -30,10 +30,9 @@ struct Switches {
   friend bool operator==(const Switches&, const Switches&) = default;
 };
 
-// "paused by ann (uid 1001, operator) since 2026-11-28T03:20:00Z: a new disk". `what`: "paused".
-[[nodiscard]] std::string TextOf(const Switch& one, const std::string& what,
-                                 const LiveOptions& options);
-
 [[nodiscard]] v1::Switches MessageOf(const Switches& switches, const LiveOptions& options);
+// "paused by ann (uid 1001, operator) since 2026-11-28T03:20:00Z: a new disk". `what`: "paused".
+// REQUIRES: it is on.
+[[nodiscard]] std::string TextOf(const v1::Switch& one, const std::string& what);
 
 }  // namespace trainyard::live

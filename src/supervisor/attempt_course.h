@@ -26,6 +26,7 @@ class AttemptCourse {
 
   // All workers run.
   void NoteStarted() { started_ = true; }
+  [[nodiscard]] bool has_started() const { return started_; }
   // One could not be started; the others are killed.
   void NoteNotStarted(const StartFailure& failure, double unix_s);
   // A worker has ended. The first exit code that is not 0 counts; `text` is asked how it came

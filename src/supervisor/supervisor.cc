@@ -161,7 +161,6 @@ class Supervisor {
   ContainerSignals containers_;
 
   std::vector<Worker> workers_;
-  bool started_ = false;    // all of them
   bool childless_ = false;  // and then without grandchildren too: they would have become children
   AttemptCourse course_{start_, Clock::now()};
   Clock::time_point next_lease_look_;
@@ -325,7 +324,6 @@ void Supervisor::StartWorkers() {
   if (failure.has_value()) {
     return course_.NoteNotStarted(*failure, UnixSeconds());
   }
-  started_ = true;
   course_.NoteStarted();
   const bool has_terminal = getsid(workers_.front().pid) != getsid(0);
   const std::optional<ProcessGroup> group =
@@ -442,7 +440,7 @@ void Supervisor::Obey(const v1::SupervisorOrder& order) {
     job_server_.Go();
   } else if (order.has_attach()) {
     attachments_.Take(order.attach(), Clock::now());
-  } else if (order.has_signal() && started_) {
+  } else if (order.has_signal() && course_.has_started()) {
     SignalWorkers(order.signal());
   }
 }

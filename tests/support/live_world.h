@@ -51,15 +51,6 @@ class LowestGpus final : public Placement {
   }
 };
 
-// The same request by that caller.
-inline v1::ClientRequest As(v1::ClientRequest request, std::uint32_t uid, v1::Caller::Role role) {
-  v1::Caller& caller = *request.mutable_caller();
-  caller.set_uid(uid);
-  caller.set_user("user" + std::to_string(uid));
-  caller.set_role(role);
-  return request;
-}
-
 // A controller of two nodes with two GPUs each, and what it says.
 class LiveWorldTest : public OpenedController {
  protected:

@@ -64,6 +64,16 @@ class Everyone final : public Admission {
   }
 };
 
+// The same request by that caller.
+inline v1::ClientRequest As(v1::ClientRequest request, std::uint32_t uid,
+                            v1::Caller::Role role = v1::Caller::USER) {
+  v1::Caller& caller = *request.mutable_caller();
+  caller.set_uid(uid);
+  caller.set_user("user" + std::to_string(uid));
+  caller.set_role(role);
+  return request;
+}
+
 // A controller with the set-up of a derived fixture, whose constructor calls Open(). Each Open() is
 // a restart, from the last snapshot, and compares with one from the whole journal.
 class OpenedController : public testing::Test {

@@ -7,10 +7,10 @@
 #include <CLI/Formatter.hpp>
 #include <memory>
 
-#include "base/text.h"
 #include "base/try.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
+#include "live/switches.h"
 
 namespace trainyard::cli {
 namespace {
@@ -46,14 +46,10 @@ void AddSwitch(CLI::App& controller, Command& chosen, const char* name, const ch
   command->callback([options, &chosen] { chosen.run = [options] { return Set(*options); }; });
 }
 
-std::string TextOf(const v1::Switch& one, const std::string& what, const char* end) {
-  if (!one.on()) {
-    return {};
-  }
-  return fmt::format("{}{}{}{}; 'trainyard controller {}' ends that\n", what,
-                     one.by().empty() ? "" : " by " + Printable(one.by()),
-                     one.since() > 0 ? " since " + base::UtcText(one.since()) : "",
-                     one.reason().empty() ? "" : ": " + Printable(one.reason()), end);
+std::string LineOf(const v1::Switch& one, const std::string& what, const char* end) {
+  return one.on() ? fmt::format("{}; 'trainyard controller {}' ends that\n",
+                                Printable(live::TextOf(one, what)), end)
+                  : std::string();
 }
 
 }  // namespace
@@ -71,8 +67,8 @@ void AddSwitches(CLI::App& controller, Command& chosen) {
 }
 
 std::string SwitchesText(const v1::Switches& switches) {
-  return TextOf(switches.paused(), "decisions are paused", "resume") +
-         TextOf(switches.closed(), "the controller is closed to submissions", "open");
+  return LineOf(switches.paused(), "decisions are paused", "resume") +
+         LineOf(switches.closed(), "the controller is closed to submissions", "open");
 }
 
 }  // namespace trainyard::cli

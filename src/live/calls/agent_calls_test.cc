@@ -40,15 +40,6 @@ class OneEach final : public Policy {
   }
 };
 
-v1::ClientRequest AsUser(v1::ClientRequest request, std::uint32_t uid,
-                         v1::Caller::Role role = v1::Caller::USER) {
-  v1::Caller& caller = *request.mutable_caller();
-  caller.set_uid(uid);
-  caller.set_user("user" + std::to_string(uid));
-  caller.set_role(role);
-  return request;
-}
-
 class AttachCallsTest : public MeasuredController {
  protected:
   AttachCallsTest() {
@@ -79,7 +70,7 @@ class AttachCallsTest : public MeasuredController {
     job.set_name(name);
     job.mutable_launch()->add_command("train");
     job.mutable_launch()->mutable_notify()->Assign(notify.begin(), notify.end());
-    const std::uint64_t number = Call(AsUser(request, 1001)).submit().job();
+    const std::uint64_t number = Call(As(request, 1001)).submit().job();
     if (name != "later") {
       Tell(connection_, Running(number, 1));
     }
@@ -119,12 +110,12 @@ class AttachCallsTest : public MeasuredController {
 
 TEST_F(AttachCallsTest, OwnersAndAdminsAttachAndNobodyElse) {
   Start();
-  EXPECT_THAT(ErrorOf(AsUser(Attach(1), 1002)), HasSubstr("may not attach to job 1"));
-  EXPECT_THAT(ErrorOf(AsUser(Attach(1), 1003, v1::Caller::OPERATOR)), HasSubstr("may not attach"));
-  EXPECT_THAT(ErrorOf(AsUser(Attach(1, false), 1002)), HasSubstr("may not attach")) << "each call";
+  EXPECT_THAT(ErrorOf(As(Attach(1), 1002)), HasSubstr("may not attach to job 1"));
+  EXPECT_THAT(ErrorOf(As(Attach(1), 1003, v1::Caller::OPERATOR)), HasSubstr("may not attach"));
+  EXPECT_THAT(ErrorOf(As(Attach(1, false), 1002)), HasSubstr("may not attach")) << "each call";
   EXPECT_TRUE(AgentMessages().empty());
-  Call(AsUser(Attach(1), 1001));
-  Call(AsUser(Attach(1), 0, v1::Caller::ADMIN));
+  Call(As(Attach(1), 1001));
+  Call(As(Attach(1), 0, v1::Caller::ADMIN));
   ASSERT_EQ(AgentMessages().size(), 2U);
   EXPECT_EQ(AgentMessages()[0].id().job(), 1U);
   EXPECT_EQ(AgentMessages()[0].id().attempt(), 1U);
@@ -135,7 +126,7 @@ TEST_F(AttachCallsTest, OwnersAndAdminsAttachAndNobodyElse) {
 TEST_F(AttachCallsTest, OpeningIsInTheJournalFirstAndWithoutArguments) {
   Start();
   store_.fails = true;
-  Call(AsUser(Attach(1), 1001));
+  Call(As(Attach(1), 1001));
   EXPECT_TRUE(AgentMessages().empty()) << "it could not be written";
   store_.fails = false;
   Step(std::chrono::seconds(2));
@@ -148,7 +139,7 @@ TEST_F(AttachCallsTest, OpeningIsInTheJournalFirstAndWithoutArguments) {
 
 TEST_F(AttachCallsTest, OnlyTheAnswerOfThatNodeToThisControllerCounts) {
   Start();
-  Call(AsUser(Attach(1), 1001));
+  Call(As(Attach(1), 1001));
   const std::uint64_t call = calls_;
   v1::AgentMessage message;
   message.mutable_attach()->set_call(call);
@@ -167,17 +158,17 @@ TEST_F(AttachCallsTest, OnlyTheAnswerOfThatNodeToThisControllerCounts) {
 TEST_F(AttachCallsTest, CallsAreCheckedBeforeTheyArePassedOn) {
   Start();
   Start("later");
-  EXPECT_THAT(ErrorOf(AsUser(Attach(2), 1001)), HasSubstr("cannot be attached to: it is waiting"));
-  v1::ClientRequest request = AsUser(Attach(1), 1001);
+  EXPECT_THAT(ErrorOf(As(Attach(2), 1001)), HasSubstr("cannot be attached to: it is waiting"));
+  v1::ClientRequest request = As(Attach(1), 1001);
   request.mutable_attach()->set_input(std::string(20'000, 'x'));
   EXPECT_THAT(ErrorOf(request), HasSubstr("more than 16 KiB"));
-  request = AsUser(Attach(1), 1001);
+  request = As(Attach(1), 1001);
   request.mutable_attach()->set_signal(SIGKILL);
   EXPECT_THAT(ErrorOf(request), HasSubstr("signal 9 is not passed on"));
-  request = AsUser(Attach(1), 1001);
+  request = As(Attach(1), 1001);
   request.mutable_attach()->clear_session();
   EXPECT_THAT(ErrorOf(request), HasSubstr("the session has no name"));
-  request = AsUser(Attach(1), 1001);
+  request = As(Attach(1), 1001);
   request.mutable_attach()->set_node("b");
   EXPECT_THAT(ErrorOf(request), HasSubstr("has no worker on node 'b'"));
   EXPECT_TRUE(AgentMessages().empty());
@@ -186,12 +177,11 @@ TEST_F(AttachCallsTest, CallsAreCheckedBeforeTheyArePassedOn) {
 TEST_F(AttachCallsTest, SignalsGoToRunningJobsAndAreNoted) {
   Start();
   Start("later");
-  EXPECT_THAT(ErrorOf(AsUser(Signal(1), 1002)), HasSubstr("may not change job 1"));
-  EXPECT_THAT(ErrorOf(AsUser(Signal(2), 1001)),
-              HasSubstr("is waiting and has no workers to signal"));
-  EXPECT_THAT(ErrorOf(AsUser(Signal(1, SIGKILL), 1001)), HasSubstr("is not passed on"));
+  EXPECT_THAT(ErrorOf(As(Signal(1), 1002)), HasSubstr("may not change job 1"));
+  EXPECT_THAT(ErrorOf(As(Signal(2), 1001)), HasSubstr("is waiting and has no workers to signal"));
+  EXPECT_THAT(ErrorOf(As(Signal(1, SIGKILL), 1001)), HasSubstr("is not passed on"));
   EXPECT_TRUE(Signals().empty());
-  EXPECT_TRUE(Call(AsUser(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
+  EXPECT_TRUE(Call(As(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
   ASSERT_EQ(Signals().size(), 1U);
   EXPECT_EQ(Signals()[0].signal(), SIGUSR1);
   EXPECT_THAT(ChangedBy(1), HasSubstr("sent SIGUSR1 by user1003"));
@@ -208,7 +198,7 @@ TEST_F(AttachCallsTest, NoticesFollowFromTheJournal) {
   Start("quiet");
   v1::ClientRequest cancel;
   cancel.mutable_cancel()->set_job(2);
-  Call(AsUser(cancel, 1001));
+  Call(As(cancel, 1001));
   v1::AttemptReport done = Report(1, 1, v1::AttemptReport::EXITED);
   Tell(connection_, done);
   Tell(connection_, Report(3, 1, v1::AttemptReport::EXITED, 3));
@@ -231,7 +221,7 @@ TEST_F(AttachCallsTest, NoticesAreToldWhenTheJournalHasThem) {
   store_.fails = true;
   v1::ClientRequest cancel;
   cancel.mutable_cancel()->set_job(1);
-  Call(AsUser(cancel, 1001));
+  Call(As(cancel, 1001));
   EXPECT_TRUE(notices_.empty());
   store_.fails = false;
   Step(std::chrono::seconds(2));
@@ -252,14 +242,14 @@ TEST_F(AttachCallsTest, ChangesAreLoggedOnceWhenTheJournalHasThem) {
   Start();
   EXPECT_THAT(log_, ElementsAre("job 1: submitted by user1001 (uid 1001, user): 'now', 1 GPU"));
   log_.clear();
-  EXPECT_TRUE(Call(AsUser(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
-  ErrorOf(AsUser(Signal(1), 1002));
+  EXPECT_TRUE(Call(As(Signal(1), 1003, v1::Caller::OPERATOR)).has_signal());
+  ErrorOf(As(Signal(1), 1002));
   EXPECT_THAT(log_, ElementsAre("job 1: sent SIGUSR1 by user1003 (uid 1003, operator)"));
   log_.clear();
   store_.fails = true;
   v1::ClientRequest request;
   request.mutable_cancel()->set_job(1);
-  Call(AsUser(request, 1001));
+  Call(As(request, 1001));
   EXPECT_TRUE(log_.empty()) << "it may yet be forgotten";
   store_.fails = false;
   Step(std::chrono::seconds(2));
@@ -267,7 +257,7 @@ TEST_F(AttachCallsTest, ChangesAreLoggedOnceWhenTheJournalHasThem) {
   log_.clear();
   request.mutable_drain()->set_node("a");
   request.mutable_drain()->set_drain(true);
-  Call(AsUser(request, 0, v1::Caller::ADMIN));
+  Call(As(request, 0, v1::Caller::ADMIN));
   EXPECT_THAT(log_, ElementsAre("node a: drained by user0 (uid 0, admin)"));
   log_.clear();
   Open();

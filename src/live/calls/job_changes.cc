@@ -25,7 +25,7 @@ constexpr double kLeastSeconds = 1e-6;
 // What the job would ask for. Fields that are named and not stated are taken away.
 v1::JobRequest WithValues(v1::JobRequest job, const v1::UpdateRequest& update) {
   for (const UpdatableField& field : UpdatableFields()) {
-    if (Names(update, std::string(field.name))) {
+    if (Names(update, field.name)) {
       field.set(update.values(), job);
     }
   }

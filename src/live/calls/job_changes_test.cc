@@ -66,14 +66,6 @@ class JobChangesTest : public OpenedController {
             .snapshots = snapshots_};
   }
   void Join(const std::string& node) { Hear(++connection_, HelloOf(node, {}, 1)); }
-  static v1::ClientRequest By(v1::ClientRequest request, std::uint32_t uid,
-                              v1::Caller::Role role = v1::Caller::USER) {
-    v1::Caller& caller = *request.mutable_caller();
-    caller.set_uid(uid);
-    caller.set_user("user" + std::to_string(uid));
-    caller.set_role(role);
-    return request;
-  }
   static v1::ClientRequest Submission(const std::string& array = "",
                                       const std::string& token = "") {
     v1::ClientRequest request;
@@ -134,17 +126,6 @@ class JobChangesTest : public OpenedController {
     }
     return starts;
   }
-  std::size_t Entries() {
-    std::size_t count = 0;
-    EXPECT_TRUE(store_
-                    .Read(1,
-                          [&count](std::string_view /*block*/) {
-                            ++count;
-                            return Status();
-                          })
-                    .ok());
-    return count;
-  }
   static std::vector<std::string> Sentences(
       const google::protobuf::RepeatedPtrField<v1::LeftOut>& left_out) {
     std::vector<std::string> sentences;
@@ -165,11 +146,11 @@ TEST_F(JobChangesTest, NoTaskBeginsWhileItsArrayIsCancelled) {
   Join("n0");
   Call(Submission("0-99"));
   ASSERT_EQ(Starts(), 1U);
-  const std::size_t before = Entries();
+  const std::size_t before = store_.size();
   const v1::ClientReply reply = Call(Cancel({"1"}));
   EXPECT_EQ(reply.cancel().changed().jobs_size(), 100);
   EXPECT_EQ(reply.cancel().changed().left_out_size(), 0);
-  EXPECT_EQ(Entries(), before + 1);
+  EXPECT_EQ(store_.size(), before + 1);
   EXPECT_EQ(Starts(), 1U);
   EXPECT_THAT(States(), testing::Each(v1::CANCELLED));
   Open();  // from a snapshot, and from the whole journal
@@ -185,9 +166,9 @@ TEST_F(JobChangesTest, AFilterIsResolvedByTheController) {
   }
   v1::ClientRequest request;
   request.mutable_cancel()->mutable_selection()->add_states(v1::WAITING);
-  const std::size_t before = Entries();
+  const std::size_t before = store_.size();
   EXPECT_EQ(Call(request).cancel().changed().jobs_size(), 3);
-  EXPECT_EQ(Entries(), before + 1);
+  EXPECT_EQ(store_.size(), before + 1);
   EXPECT_THAT(States(), ElementsAre(v1::STARTING, v1::CANCELLED, v1::CANCELLED, v1::CANCELLED));
   EXPECT_EQ(Call(request).error().message(), "no job that has not ended fits");
 }
@@ -204,16 +185,16 @@ TEST_F(JobChangesTest, WhatIsNoJobVoidsNotTheWholeCall) {
 }
 
 TEST_F(JobChangesTest, WhoMayNotTouchAJobIsToldAndTheOthersAreDone) {
-  Call(By(Submission(), 1001));
-  Call(By(Submission(), 1002));
-  const v1::ClientReply reply = Call(By(Cancel({"1", "2"}), 1001));
+  Call(As(Submission(), 1001));
+  Call(As(Submission(), 1002));
+  const v1::ClientReply reply = Call(As(Cancel({"1", "2"}), 1001));
   EXPECT_EQ(reply.cancel().changed().jobs_size(), 1);
   EXPECT_THAT(Sentences(reply.cancel().changed().left_out()),
               ElementsAre(HasSubstr("may not change job 2, which is another user's")));
   EXPECT_THAT(States(), ElementsAre(v1::CANCELLED, v1::WAITING));
   v1::ClientRequest all;
   all.mutable_cancel()->mutable_selection()->add_states(v1::WAITING);
-  EXPECT_EQ(Call(By(all, 1001)).error().message(), "no job that has not ended fits")
+  EXPECT_EQ(Call(As(all, 1001)).error().message(), "no job that has not ended fits")
       << "it may not learn of the others";
 }
 
@@ -223,9 +204,9 @@ TEST_F(JobChangesTest, HoldAndRequeueOfAnArraySayWhatTheyLeave) {
   Call(Submission("0-5"));
   Tell(1, Report(1, 1, v1::AttemptReport::RUNNING));
   Tell(2, Report(2, 1, v1::AttemptReport::RUNNING));
-  const std::size_t before = Entries();
+  const std::size_t before = store_.size();
   const v1::Changed held = Call(Hold({"1"})).hold().changed();
-  EXPECT_EQ(Entries(), before + 1);
+  EXPECT_EQ(store_.size(), before + 1);
   EXPECT_EQ(held.jobs_size(), 4);
   EXPECT_TRUE(held.jobs(0).held());
   EXPECT_THAT(Sentences(held.left_out()),
@@ -255,23 +236,23 @@ TEST_F(JobChangesTest, AHoldOfARunningJobByItsNameSaysSo) {
 }
 
 TEST_F(JobChangesTest, AnAdminsHoldIsNotItsOwnersToRelease) {
-  Call(By(Submission(), 1001));
-  Call(By(Hold({"1"}), 0, v1::Caller::ADMIN));
+  Call(As(Submission(), 1001));
+  Call(As(Hold({"1"}), 0, v1::Caller::ADMIN));
   Open();
-  EXPECT_THAT(Call(By(Hold({"1"}, false), 1001)).error().message(),
+  EXPECT_THAT(Call(As(Hold({"1"}, false), 1001)).error().message(),
               HasSubstr("may not release job 1: it is held by user0 (uid 0, admin)"));
-  Call(By(Hold({"1"}), 1001));  // takes nothing over
-  EXPECT_THAT(Call(By(Hold({"1"}, false), 1001)).error().message(), HasSubstr("held by user0"));
+  Call(As(Hold({"1"}), 1001));  // takes nothing over
+  EXPECT_THAT(Call(As(Hold({"1"}, false), 1001)).error().message(), HasSubstr("held by user0"));
   EXPECT_TRUE(StatusOf(1).held());
-  Call(By(Priority({"1"}, 3), 1001));
+  Call(As(Priority({"1"}, 3), 1001));
   EXPECT_THAT(StatusOf(1).reason(), HasSubstr("held by user0 (uid 0, admin); ")) << "not changed";
   Open();
   EXPECT_THAT(StatusOf(1).reason(), HasSubstr("held by user0 (uid 0, admin); "));
-  EXPECT_FALSE(Call(By(Hold({"1"}, false), 1003, v1::Caller::OPERATOR)).has_hold());
-  EXPECT_TRUE(Call(By(Hold({"1"}, false), 2, v1::Caller::ADMIN)).has_hold());
+  EXPECT_FALSE(Call(As(Hold({"1"}, false), 1003, v1::Caller::OPERATOR)).has_hold());
+  EXPECT_TRUE(Call(As(Hold({"1"}, false), 2, v1::Caller::ADMIN)).has_hold());
   EXPECT_FALSE(StatusOf(1).held());
-  Call(By(Hold({"1"}), 1001));
-  EXPECT_TRUE(Call(By(Hold({"1"}, false), 1001)).has_hold());
+  Call(As(Hold({"1"}), 1001));
+  EXPECT_TRUE(Call(As(Hold({"1"}, false), 1001)).has_hold());
 }
 
 TEST_F(JobChangesTest, HoldsAndReleasesOfOneTimeCountInTheirOrder) {
@@ -293,9 +274,9 @@ TEST_F(JobChangesTest, AJobIsNotMovedToANodeThatIsDrainedToo) {
   Join("n2");
   Call(Submission());
   Tell(1, Report(1, 1, v1::AttemptReport::RUNNING));
-  const std::size_t before = Entries();
+  const std::size_t before = store_.size();
   const v1::DrainReply reply = Call(Drain({"n0", "n9", "n1"})).drain();
-  EXPECT_EQ(Entries(), before + 1);
+  EXPECT_EQ(store_.size(), before + 1);
   EXPECT_EQ(reply.nodes_size(), 2);
   EXPECT_TRUE(reply.nodes(0).drained() && reply.nodes(1).drained());
   EXPECT_THAT(Sentences(reply.left_out()), ElementsAre("there is no node 'n9'"));
@@ -308,9 +289,9 @@ TEST_F(JobChangesTest, AJobIsNotMovedToANodeThatIsDrainedToo) {
 
 TEST_F(JobChangesTest, AnUpdateSaysOldAndNewValues) {
   Call(Submission("0-1"));
-  const std::size_t before = Entries();
+  const std::size_t before = store_.size();
   const v1::Changed changed = Call(Priority({"1"}, 5)).update().changed();
-  EXPECT_EQ(Entries(), before + 1);
+  EXPECT_EQ(store_.size(), before + 1);
   ASSERT_EQ(changed.jobs_size(), 2);
   ASSERT_EQ(changed.jobs(1).history_size(), 1);
   EXPECT_EQ(changed.jobs(1).history(0).what(), "updated priority");

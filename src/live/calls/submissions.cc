@@ -116,9 +116,10 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
     RETURN_IF_ERROR(CheckSameJob(call, *known, request));
     return WithVerdict(call, *known, request.wait_for_verdict());
   }
-  if (const Switch& closed = state.switches.closed; closed.on) {
+  if (state.switches.closed.on) {
+    const v1::Switches switches = MessageOf(state.switches, state.options);
     return FailedPrecondition(
-        "the controller takes no jobs: " + TextOf(closed, "closed", state.options) +
+        "the controller takes no jobs: " + TextOf(switches.closed(), "closed") +
         "; expected a submission after 'trainyard controller open'");
   }
   const JobId id = JobAt(state.jobs.size());

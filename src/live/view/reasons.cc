@@ -184,7 +184,8 @@ std::string Reasons::WhyItWaits(JobId id) {
 
 // REQUIRES: decisions are paused.
 std::string Reasons::WhyPaused() const {
-  return "no decisions are made: " + TextOf(view_.switches.paused, "paused", *view_.options);
+  return "no decisions are made: " +
+         TextOf(MessageOf(view_.switches, *view_.options).paused(), "paused");
 }
 
 // `is_head`: it is the first in the order, as has been said.

@@ -60,15 +60,6 @@ class OneNode final : public Placement {
   }
 };
 
-v1::ClientRequest By(v1::ClientRequest request, std::uint32_t uid,
-                     v1::Caller::Role role = v1::Caller::USER) {
-  v1::Caller& caller = *request.mutable_caller();
-  caller.set_uid(uid);
-  caller.set_user("user" + std::to_string(uid));
-  caller.set_role(role);
-  return request;
-}
-
 constexpr std::uint32_t kAnn = 1001;
 constexpr std::uint32_t kBob = 1002;
 
@@ -132,12 +123,12 @@ class ReasonsTest : public OpenedController {
     v1::ClientRequest request;
     request.mutable_jobs()->add_jobs(job);
     request.mutable_jobs()->set_history(true);
-    return Call(asker == 0 ? request : By(request, asker)).jobs().jobs(0);
+    return Call(asker == 0 ? request : As(request, asker)).jobs().jobs(0);
   }
   v1::NodeStatus Node(int place, std::uint32_t asker = 0) {
     v1::ClientRequest request;
     request.mutable_nodes();
-    return Call(asker == 0 ? request : By(request, asker)).nodes().nodes(place);
+    return Call(asker == 0 ? request : As(request, asker)).nodes().nodes(place);
   }
   void Run(std::uint64_t connection, std::uint64_t job, std::uint32_t attempt = 1) {
     v1::AttemptReport report = Report(job, attempt, v1::AttemptReport::RUNNING);
@@ -184,9 +175,9 @@ TEST_F(ReasonsTest, WhoIsAheadIsNamed) {
 }
 
 TEST_F(ReasonsTest, AJobThatTheAskerMayNotSeeIsNotNamed) {
-  Submit(By(Job(4, 100, "A100"), kAnn));
-  Submit(By(Job(4, 200, "A100"), kAnn));
-  const std::uint64_t job = Submit(By(Job(2, 300, "A100"), kBob));
+  Submit(As(Job(4, 100, "A100"), kAnn));
+  Submit(As(Job(4, 200, "A100"), kAnn));
+  const std::uint64_t job = Submit(As(Job(2, 300, "A100"), kBob));
   EXPECT_THAT(StatusOf(job, kBob).reason(),
               EndsWith("it asks for 2; 1 job is ahead of it: another user's job"));
   EXPECT_THAT(StatusOf(job).reason(), HasSubstr("job 2")) << "who may see all";
@@ -359,21 +350,21 @@ std::vector<std::string> Texts(const v1::JobStatus& job) {
 }
 
 TEST_F(ReasonsTest, EachChangeHasItsTimeItsAuthorAndBothValues) {
-  const std::uint64_t job = Submit(By(Job(1, 100), kAnn));
+  const std::uint64_t job = Submit(As(Job(1, 100), kAnn));
   Step(seconds(5));
   v1::ClientRequest update;
   v1::UpdateRequest& changes = *update.mutable_update();
   changes.set_job(job);
   changes.add_fields("priority");
   changes.mutable_values()->mutable_launch()->set_priority(7);
-  Call(By(update, kAnn));
+  Call(As(update, kAnn));
   changes.mutable_values()->mutable_launch()->set_priority(9);
-  Call(By(update, 0, v1::Caller::ADMIN));
+  Call(As(update, 0, v1::Caller::ADMIN));
   v1::ClientRequest resize;
   resize.mutable_resize()->set_job(job);
   resize.mutable_resize()->set_gpus(2);
-  Call(By(resize, kAnn));
-  Call(By(
+  Call(As(resize, kAnn));
+  Call(As(
       [&] {
         v1::ClientRequest cancel;
         cancel.mutable_cancel()->set_job(job);
@@ -397,12 +388,12 @@ TEST_F(ReasonsTest, EachChangeHasItsTimeItsAuthorAndBothValues) {
 }
 
 TEST_F(ReasonsTest, AChangeOfSeveralJobsIsAnEventOfEach) {
-  v1::ClientRequest array = By(Job(4, 100, "A100"), kAnn);
+  v1::ClientRequest array = As(Job(4, 100, "A100"), kAnn);
   array.mutable_submit()->mutable_job()->set_array("0-2");
   Submit(array);
   v1::ClientRequest cancel;
   cancel.mutable_cancel()->mutable_selection()->add_jobs("1");
-  Call(By(cancel, kAnn));
+  Call(As(cancel, kAnn));
   for (const std::uint64_t job : {1U, 2U, 3U}) {
     EXPECT_EQ(Texts(StatusOf(job)).back(), "cancelled|user1001 (uid 1001, user)||") << job;
   }
