@@ -30,7 +30,7 @@ using Words = std::span<const std::string>;
 // The parser only says that a word was not expected; a slip of the pen deserves more. `path`: of
 // the program and the commands before the word. Empty: the word is known, or no command.
 std::string UnknownCommand(const CLI::App& app, std::string_view path, std::string_view word) {
-  if (word.empty() || word.front() == '-' || app.get_require_subcommand_min() == 0) {
+  if (word.empty() || word.front() == '-' || app.get_subcommands(nullptr).empty()) {
     return {};
   }
   std::vector<std::string> names;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "support/live_world.h"
 
@@ -16,6 +17,12 @@ using testing::HasSubstr;
 
 class ControllerSwitchesTest : public LiveWorldTest {
  protected:
+  ControllerSwitchesTest() { Open(); }
+  [[nodiscard]] ControllerSetup SetUpOf() override {
+    ControllerSetup setup = LiveWorldTest::SetUpOf();
+    setup.live.log = [this](const std::string& line) { log_.push_back(line); };
+    return setup;
+  }
   static v1::ClientRequest Paused(bool on, const std::string& reason = "") {
     v1::ClientRequest request;
     request.mutable_switches()->set_paused(on);
@@ -33,6 +40,8 @@ class ControllerSwitchesTest : public LiveWorldTest {
     request.mutable_nodes();
     return Call(request).nodes().switches();
   }
+
+  std::vector<std::string> log_;
 };
 
 TEST_F(ControllerSwitchesTest, WhilePausedNothingStartsAndWhatRunsGoesOn) {
@@ -113,6 +122,8 @@ TEST_F(ControllerSwitchesTest, OnlyOperatorsSwitchAndTheFirstIsRemembered) {
   EXPECT_EQ(store_.size(), entries) << "it is so already";
   EXPECT_EQ(OfNodes().paused().by(), "user1003 (uid 1003, operator)");
   EXPECT_EQ(OfNodes().paused().reason(), "first");
+  EXPECT_THAT(log_, testing::ElementsAre("controller: decisions are paused, jobs are taken; by "
+                                         "user1003 (uid 1003, operator): first"));
 }
 
 TEST_F(ControllerSwitchesTest, WhatCannotBeIsRefused) {

@@ -12,6 +12,16 @@
 #include "service/principal.h"
 
 namespace trainyard::live {
+namespace {
+
+std::string SwitchedText(const model::fact::Switched& now) {
+  return fmt::format(
+      "controller: {}, {}{}{}{}{}", now.paused ? "decisions are paused" : "decisions are made",
+      now.closed ? "no jobs are taken" : "jobs are taken", now.by.empty() ? "" : "; by ", now.by,
+      now.reason.empty() ? "" : ": ", now.reason);
+}
+
+}  // namespace
 
 std::string ChangeLog::SubmitText(JobId job, std::size_t count) const {
   const v1::JobRequest& request = *state_.jobs[job].request;
@@ -19,6 +29,25 @@ std::string ChangeLog::SubmitText(JobId job, std::size_t count) const {
   return "job " + std::to_string(state_.numbers.Of(job)) + ": submitted by " +
          owner.text_with_role() + ": '" + request.name() + "', " + GpusText(request.gpus()) +
          (count > 1 ? ", " + std::to_string(count) + " tasks" : "");
+}
+
+std::string ChangeLog::ChangeText(const ChangeNote& note, TimePoint at_time) const {
+  std::string name = note.of_node ? "node " + state_.cluster.nodes[Index(note.node)].name
+                                  : "job " + state_.jobs.TextOf(note.job);
+  for (const NodeId node : note.other_nodes) {
+    name += ", " + state_.cluster.nodes[Index(node)].name;
+  }
+  if (const std::size_t more = note.other_jobs.size(); more > 0) {
+    name +=
+        " and " + std::to_string(more) + " more, to " + state_.jobs.TextOf(note.other_jobs.back());
+  }
+  // The log has times of its own.
+  std::string text = note.text;
+  const std::string time = " at " + base::UtcText(state_.options.UnixSeconds(at_time));
+  if (const std::size_t at = text.find(time); at != std::string::npos) {
+    text.erase(at, time.size());
+  }
+  return name + ": " + text;
 }
 
 void ChangeLog::Note(const model::Event& event) {
@@ -30,23 +59,10 @@ void ChangeLog::Note(const model::Event& event) {
     if (state_.jobs[event.job()].request->launch().has_owner()) {
       lines_.push_back(SubmitText(event.job(), model::CountOf(*event.spec())));
     }
+  } else if (const auto* const now = std::get_if<model::fact::Switched>(&event.fact)) {
+    lines_.push_back(SwitchedText(*now));
   } else if (const std::optional<ChangeNote> note = NoteAs<ChangeNote>(event)) {
-    std::string name = note->of_node ? "node " + state_.cluster.nodes[Index(note->node)].name
-                                     : "job " + state_.jobs.TextOf(note->job);
-    for (const NodeId node : note->other_nodes) {
-      name += ", " + state_.cluster.nodes[Index(node)].name;
-    }
-    if (const std::size_t more = note->other_jobs.size(); more > 0) {
-      name += " and " + std::to_string(more) + " more, to " +
-              state_.jobs.TextOf(note->other_jobs.back());
-    }
-    // The log has times of its own.
-    std::string text = note->text;
-    const std::string time = " at " + base::UtcText(state_.options.UnixSeconds(event.at));
-    if (const std::size_t at = text.find(time); at != std::string::npos) {
-      text.erase(at, time.size());
-    }
-    lines_.push_back(name + ": " + text);
+    lines_.push_back(ChangeText(*note, event.at));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "live/live_state.h"
+#include "live/notes.h"
 #include "model/event.h"
 
 namespace trainyard::live {
@@ -27,6 +28,7 @@ class ChangeLog {
 
  private:
   [[nodiscard]] std::string SubmitText(JobId job, std::size_t count) const;
+  [[nodiscard]] std::string ChangeText(const ChangeNote& note, TimePoint at_time) const;
 
   const LiveState& state_;
   std::vector<std::string> lines_;  // still to be told
