@@ -44,7 +44,8 @@ struct GpuType {
 struct NodeChange {
   TimePoint at{};
   NodeId node{};
-  bool up = false;  // the state of the node from then on
+  bool up = false;      // the state of the node from then on
+  bool finish = false;  // not up, but jobs on it run on until they end
 };
 
 struct Cluster {

@@ -194,7 +194,7 @@ class Cluster:
         return found
 
     def drain(self, node: str = "n0") -> None:
-        self.call("drain", node)
+        self.call("drain", node, "--now")
 
     def undrain(self, node: str = "n0") -> None:
         self.call("undrain", node)

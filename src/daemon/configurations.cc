@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "base/try.h"
+#include "io/file.h"
 #include "io/toml.h"
 #include "live/live_world.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "trace/clusters/cluster_file.h"
+#include "trace/clusters/cluster_formats.h"
 
 namespace trainyard {
 
@@ -28,6 +30,9 @@ void Serialize(StateStream& state, GpuType& type) { state(type.name, type.speed)
 
 namespace trainyard::daemon {
 namespace {
+
+// Raised when notes are laid out otherwise; earlier ones must go on being read.
+constexpr int kNoteVersion = 1;
 
 // What a configuration is made of, owned by it.
 struct Parts {
@@ -47,6 +52,8 @@ std::string ContentOf(GivenConfiguration given) {
   given.number = 0;
   given.author.clear();
   given.since = 0;
+  given.changes.clear();
+  given.options.clear();
   return given.Note();
 }
 
@@ -71,8 +78,8 @@ void PutInPlace(const Cluster& present, Cluster& next) {
 }
 
 // With its parts as owner; `given` gets the digest of the profiles.
-Result<std::shared_ptr<engine::Configuration>> Make(GivenConfiguration& given,
-                                                    const std::string& profiles) {
+Result<std::shared_ptr<engine::Configuration>> Assemble(GivenConfiguration& given,
+                                                        const std::string& profiles) {
   auto parts = std::make_shared<Parts>();
   parts->cluster = given.cluster;
   ASSIGN_OR_RETURN(parts->models, scenario::KnownModels::Read(profiles, parts->cluster));
@@ -152,8 +159,13 @@ void AddNode(const NodeSpec& node, std::string& text) {
 }  // namespace
 
 void GivenConfiguration::Serialize(StateStream& state) {
-  state(number, author, since, names.preset, names.policy, names.placement, names.admission,
-        names.tuning, names.grouping, preset, models, cluster.name, cluster.nodes,
+  int version = kNoteVersion;
+  state(version);
+  if (version != kNoteVersion) {
+    return state.Fail();
+  }
+  state(number, author, since, changes, options, names.preset, names.policy, names.placement,
+        names.admission, names.tuning, names.grouping, preset, models, cluster.name, cluster.nodes,
         cluster.gpu_types, cluster.checkpoint_interval);
 }
 
@@ -180,6 +192,30 @@ Result<GivenConfiguration> Given(const scenario::PresetRequest& names, const std
   GivenConfiguration given{.names = names};
   ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
   ASSIGN_OR_RETURN(given.cluster, trace::ReadCluster(cluster));
+  given.options = io::Sha256Hex(ContentOf(given));
+  return given;
+}
+
+Result<GivenConfiguration> FromText(const std::string& path, std::string_view text) {
+  ASSIGN_OR_RETURN(io::TomlTable root, io::ParseToml(path, text));
+  GivenConfiguration given;
+  const io::TomlSection section(path, "top-level", root);
+  scenario::PresetRequest& names = given.names;
+  RETURN_IF_ERROR(io::FirstFailure({
+      section.CheckKeys({"preset", "policy", "placement", "admission", "grouping", "tuning",
+                         "cluster", "nodes", "gpu_types"}),
+      section.ReadText("preset", names.preset),
+      section.ReadText("policy", names.policy),
+      section.ReadText("placement", names.placement),
+      section.ReadText("admission", names.admission),
+      section.ReadText("grouping", names.grouping),
+      section.ReadText("tuning", names.tuning),
+  }));
+  ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
+  std::erase_if(root.entries, [](const io::TomlEntry& entry) {
+    return entry.key != "cluster" && entry.key != "nodes" && entry.key != "gpu_types";
+  });
+  ASSIGN_OR_RETURN(given.cluster, trace::ParseClusterToml(path, root));
   return given;
 }
 
@@ -262,15 +298,28 @@ Result<engine::SharedConfiguration> Configurations::Read(
   if (last_ != nullptr && last_content_ == ContentOf(given)) {
     next = std::make_shared<engine::Configuration>(*last_);
   } else {
-    ASSIGN_OR_RETURN(next, Make(given, profiles_));
+    ASSIGN_OR_RETURN(next, Assemble(given, profiles_));
     last_content_ = ContentOf(given);
   }
   next->number = given.number;
   next->note = given.Note();
   next->author = given.author;
   next->since = given.since;
+  next->changes = given.changes;
   last_ = next;
   return last_;
+}
+
+Result<engine::SharedConfiguration> Configurations::Make(
+    const engine::AskedConfiguration& asked, const engine::Configuration& present) const {
+  ASSIGN_OR_RETURN(GivenConfiguration given, FromText(asked.name, asked.text));
+  ASSIGN_OR_RETURN(const GivenConfiguration former, GivenConfiguration::From(present.note));
+  given.changes = ChangesBetween(former, given);
+  given.number = present.number + 1;
+  given.author = asked.author;
+  given.since = asked.since;
+  given.options = former.options;
+  return Read(given.Note(), present);
 }
 
 }  // namespace trainyard::daemon

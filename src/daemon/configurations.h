@@ -17,8 +17,12 @@ namespace trainyard::daemon {
 // What a note holds. Its nodes are complete: no file is read for them again.
 struct GivenConfiguration {
   std::uint64_t number = 0;
-  std::string author{};  // who has made the change; empty: the options of a start
-  double since = 0;      // Unix time
+  std::string author{};   // who has made the change; empty: the options of a start
+  double since = 0;       // Unix time
+  std::string changes{};  // from the one before, in words
+  // The digest of what the options of the last start ask for (Given), so that a start with the same
+  // ones leaves what has been applied since.
+  std::string options{};
   scenario::PresetRequest names{};
   std::string preset{};  // PresetContent; what `names.preset` gives must not have changed
   std::string models{};  // KnownModels::Digest; what --profiles gives must not have changed
@@ -30,10 +34,13 @@ struct GivenConfiguration {
   [[nodiscard]] static Result<GivenConfiguration> From(std::string_view note);
 };
 
-// The names and nodes as they are, without number and author. Errors: a preset that cannot be read;
-// a cluster file that cannot.
+// The names and nodes as they are, with the digest of them, without number and author. Errors: a
+// preset or a cluster file that cannot be read.
 [[nodiscard]] Result<GivenConfiguration> Given(const scenario::PresetRequest& names,
                                                const std::string& cluster);
+
+// What TextOf has written, or somebody in its form; `path`: of the file, for messages.
+[[nodiscard]] Result<GivenConfiguration> FromText(const std::string& path, std::string_view text);
 
 // As TOML: names and nodes, those of `--cluster` by their hosts. Removed nodes are not in it.
 [[nodiscard]] std::string TextOf(const GivenConfiguration& given);
@@ -52,6 +59,8 @@ class Configurations final : public engine::ConfigurationSource {
   // live cluster can keep; other profiles than those of the note.
   [[nodiscard]] Result<engine::SharedConfiguration> Read(
       std::string_view note, const engine::Configuration& present) const override;
+  [[nodiscard]] Result<engine::SharedConfiguration> Make(
+      const engine::AskedConfiguration& asked, const engine::Configuration& present) const override;
 
  private:
   const std::string profiles_;

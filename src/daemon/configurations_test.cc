@@ -86,6 +86,41 @@ TEST(ConfigurationsTest, TheTextSaysTheSame) {
   EXPECT_EQ(ChangesBetween(given, again), "");
 }
 
+TEST(ConfigurationsTest, ATextMakesTheNextOne) {
+  const Configurations configurations("");
+  GivenConfiguration given = GivenBy("fifo", "2x4");
+  EXPECT_EQ(given.options.size(), 64U);
+  const auto first = configurations.Read(given.Note(), {});
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  const auto ask = [&](const std::string& text) {
+    return configurations.Make({.name = "new.toml", .text = text, .author = "ann", .since = 12},
+                               *first.value());
+  };
+  const auto same = ask(first.value()->text);
+  ASSERT_TRUE(same.ok()) << same.error().message;
+  EXPECT_EQ(same.value()->changes, "");
+  const auto next = ask("policy = 'srtf'\n[[nodes]]\nhost = 'n1'\ngpus = 4\n");
+  ASSERT_TRUE(next.ok()) << next.error().message;
+  EXPECT_EQ(next.value()->changes, "policy fifo, now srtf; node n0 removed");
+  EXPECT_EQ(next.value()->number, 1U);
+  EXPECT_EQ(next.value()->author, "ann");
+  EXPECT_EQ(next.value()->since, 12);
+  EXPECT_EQ(GivenConfiguration::From(next.value()->note).value().options, given.options)
+      << "a start with the same options must know that they are";
+  const auto error = [&](const std::string& text) {
+    const auto made = ask(text);
+    return made.ok() ? std::string() : made.error().message;
+  };
+  EXPECT_THAT(error("policy = 'srtf'\npolciy = 'las'\n"),
+              testing::StartsWith("new.toml:2: unknown top-level key 'polciy'; did you mean"));
+  EXPECT_THAT(error("policy = 'srtf'\n[[nodes]]\ngpus = 0\n"), testing::StartsWith("new.toml:3: "));
+  EXPECT_THAT(error("[[nodes]]\ngpus = 1\n[[failures]]\nnode = 'n0'\ndown = 1\n"),
+              HasSubstr("unknown top-level key 'failures'"));
+  EXPECT_THAT(error("policy = 'nosuch'\n[[nodes]]\ngpus = 1\n"), HasSubstr("nosuch"));
+  EXPECT_THAT(error(""), HasSubstr("nodes"));
+  EXPECT_THAT(error("[[nodes"), testing::StartsWith("new.toml:1: not TOML"));
+}
+
 TEST(ConfigurationsTest, NodesKeepTheirPlaces) {
   const ScratchFolder scratch;
   const Configurations configurations("");

@@ -342,8 +342,14 @@ Result<engine::SharedConfiguration> Configure(const ControllerOptions& options,
                                               live::Controller& controller) {
   const engine::SharedConfiguration& present = controller.engine().shared_configuration();
   ASSIGN_OR_RETURN(const GivenConfiguration former, GivenConfiguration::From(present->note));
-  const std::string changes = ChangesBetween(former, given);
-  if (changes.empty()) {
+  given.changes = ChangesBetween(former, given);
+  if (former.options == given.options) {
+    if (!given.changes.empty()) {
+      Log(options,
+          fmt::format("configuration {} is in force, as {} has applied it; the options of this "
+                      "start are those of the last one and change nothing",
+                      present->number, present->author));
+    }
     return present;
   }
   given.number = present->number + 1;
@@ -351,7 +357,8 @@ Result<engine::SharedConfiguration> Configure(const ControllerOptions& options,
   ASSIGN_OR_RETURN(engine::SharedConfiguration next, configurations.Read(given.Note(), *present));
   RETURN_IF_ERROR(controller.world().OnConfiguration(next->note));
   Log(options,
-      fmt::format("configuration {}, by the options of this start: {}", next->number, changes));
+      fmt::format("configuration {}, by the options of this start: {}", next->number,
+                  next->changes.empty() ? "they ask for what is in force" : next->changes));
   return next;
 }
 
@@ -359,17 +366,21 @@ std::function<void(const std::string&)> ChangesOf(const ControllerOptions& optio
   return options.logs_changes ? options.log : std::function<void(const std::string&)>();
 }
 
-Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options,
-                                                           const Cluster& cluster) {
+std::vector<std::string> NodesOf(const Cluster& cluster) {
   std::vector<std::string> nodes;
   for (const NodeSpec& node : cluster.nodes) {
     nodes.push_back(node.name);
   }
+  return nodes;
+}
+
+Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptions& options,
+                                                           const Cluster& cluster) {
   return identity::Authority::Open({.folder = options.state + "/identity",
                                     .all_users = options.all_users,
                                     .operators = options.operators,
                                     .admins = options.admins,
-                                    .nodes = std::move(nodes),
+                                    .nodes = NodesOf(cluster),
                                     .munge = options.munge,
                                     .certificate_life = options.certificate_life,
                                     .now = {},
@@ -486,6 +497,7 @@ class Presence {
 struct Upkeep {
   const Outboxes& outboxes;
   Presence& presence;
+  identity::Authority& authority;
 };
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
@@ -493,9 +505,14 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
              const LiveClock& clock, Mailbox& mailbox) {
   std::string snapshot_error;
   std::string journal_error;
+  engine::SharedConfiguration configuration = controller.engine().shared_configuration();
   while (!mailbox.closed()) {
     upkeep.presence.Note();
     RETURN_IF_ERROR(controller.Step(clock.Now()));
+    if (controller.engine().shared_configuration() != configuration) {
+      configuration = controller.engine().shared_configuration();
+      upkeep.authority.SetNodes(NodesOf(configuration->cluster));
+    }
     for (const std::unique_ptr<Outbox>& outbox : upkeep.outboxes) {
       outbox->Save();
     }
@@ -601,7 +618,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Status status;
   {
     const Reloading reloading(options, access, *server);
-    status = Serve(options, *controller.value(), {outboxes, presence}, clock, mailbox);
+    status = Serve(options, *controller.value(), {outboxes, presence, *authority}, clock, mailbox);
   }
   transport.Serve(nullptr);
   return status;

@@ -52,6 +52,7 @@ struct Configuration {
   // jobs that can be ended by their deadlines.
   std::string author{};
   double since = 0;
+  std::string changes{};  // from the one before, in words
   std::string text{};
   std::string policy{};
   PolicyTraits traits{};
@@ -80,6 +81,14 @@ using SharedConfiguration = std::shared_ptr<const Configuration>;
   return std::make_shared<const Configuration>(std::move(configuration));
 }
 
+// A configuration that somebody asks for.
+struct AskedConfiguration {
+  std::string name{};  // of the text, for messages
+  std::string text{};  // as Configuration::text
+  std::string author{};
+  double since = 0;
+};
+
 // What makes configurations of the notes of kConfigured.
 class ConfigurationSource {
  public:
@@ -89,6 +98,12 @@ class ConfigurationSource {
   // follow `present`.
   [[nodiscard]] virtual Result<SharedConfiguration> Read(std::string_view note,
                                                          const Configuration& present) const = 0;
+  // What is asked for, to follow `present`; its text is that of `present` where both mean the same.
+  // Errors: "name:line: what; expected"; those of Read.
+  [[nodiscard]] virtual Result<SharedConfiguration> Make(const AskedConfiguration& /*asked*/,
+                                                         const Configuration& /*present*/) const {
+    return Failed("the configuration cannot be changed here");
+  }
 };
 
 }  // namespace trainyard::engine

@@ -16,10 +16,9 @@ namespace trainyard::engine {
 Engine::Engine(EngineSetup setup)
     : observer_(setup.observer),
       selector_(setup.configuration->selector),
-      nodes_up_(setup.configuration->cluster.nodes.size(), true),
-      gpus_up_(setup.configuration->cluster.total_gpus()),
+      nodes_(setup.configuration->cluster, jobs_),
       parts_(std::make_unique<Parts>(setup.configuration, std::move(setup.measured), jobs_,
-                                     nodes_up_)),
+                                     nodes_.all())),
       numbers_(*setup.numbers),
       configurations_(setup.configurations),
       eligibility_(jobs_, numbers_) {}
@@ -171,7 +170,7 @@ Status Engine::Decide(TimePoint now) {
                            .gpus_used = parts_->grants.used_gpus(),
                            .jobs_running = static_cast<std::int64_t>(jobs_.running().size()),
                            .jobs_waiting = jobs_.waiting(),
-                           .gpus_up = gpus_up_});
+                           .gpus_up = nodes_.gpus() + nodes_.GpusFinishing(false)});
   }
   return {};
 }
@@ -208,14 +207,19 @@ void Engine::BringUpToDate(TimePoint now) {
   }
 }
 
+// Without finishing jobs, and what they hold.
 Snapshot Engine::MakeSnapshot(TimePoint now) const {
+  std::int64_t asked_by_finishing = 0;
+  for (const JobId job : jobs_.finishing()) {
+    asked_by_finishing += jobs_[job].spec->gpus;
+  }
   return {.now = now,
           .cluster = &cluster(),
-          .gpus_up = gpus_up_,
-          .nodes_up = &nodes_up_,
-          .node_changes = node_changes_,
+          .gpus_up = nodes_.gpus() - nodes_.GpusFinishing(true),
+          .nodes_up = &nodes_.all(),
+          .node_changes = nodes_.changes(),
           .jobs_waiting = jobs_.waiting(),
-          .gpus_asked = jobs_.gpus_asked(),
+          .gpus_asked = jobs_.gpus_asked() - asked_by_finishing,
           .jobs = &parts_->views,
           .resized = resized_,
           .unjudged = jobs_.unjudged(),
@@ -269,7 +273,7 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   for (scheduler::Placed* placed : differing) {
     RETURN_IF_ERROR(CheckGrant(placed->job, placed->grant));
     parts_->grants.Occupy(placed->job, placed->grant);
-    if (parts_->grants.used_gpus() > gpus_up_) {
+    if (parts_->grants.used_gpus() > nodes_.gpus() + nodes_.GpusFinishing(false)) {
       return parts_->scheduler.check().Broken(placed->job,
                                               "more GPUs are granted than the cluster has");
     }

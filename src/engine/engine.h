@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/books/nodes_up.h"
 #include "engine/configuration.h"
 #include "engine/eligibility.h"
 #include "engine/parts.h"
@@ -170,6 +171,9 @@ class Engine final {
   // engine has none.
   [[nodiscard]] Result<SharedConfiguration> ReadConfiguration(std::string_view note,
                                                               const Configuration& present) const;
+  // The same of one that is asked for in words.
+  [[nodiscard]] Result<SharedConfiguration> MakeConfiguration(const AskedConfiguration& asked,
+                                                              const Configuration& present) const;
   [[nodiscard]] const Configuration& configuration() const { return *parts_->configuration; }
   [[nodiscard]] const model::Rules& rules() const { return configuration().rules; }
   [[nodiscard]] const Cluster& cluster() const { return configuration().cluster; }
@@ -185,7 +189,8 @@ class Engine final {
   [[nodiscard]] bool is_paused() const { return paused_; }
 
  private:
-  class Change;  // to another configuration
+  class Change;      // to another configuration
+  class NodeChange;  // a node comes or goes
 
   // Facts.
   void Take(const model::Event& event);
@@ -231,9 +236,7 @@ class Engine final {
 
   // What there is: jobs and nodes.
   model::JobRecords jobs_;
-  std::vector<bool> nodes_up_;
-  int gpus_up_ = 0;
-  std::uint64_t node_changes_ = 0;
+  NodesUp nodes_;
   TimePoint first_end_ = kEndOfTime;  // of the ends taken last; see PublishedRules::true_instants
   double first_end_early_ = 0;
 

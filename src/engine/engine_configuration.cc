@@ -50,10 +50,11 @@ class Keeping {
   std::vector<Resources> left_;  // by node
 };
 
-// Those that are not over: live or held back, not judged yet, and deferred.
+// Those that are not over: live, held back or finishing, not judged yet, and deferred.
 std::vector<JobId> JobsToCome(const model::JobRecords& jobs) {
   std::vector<JobId> all(jobs.live().begin(), jobs.live().end());
   all.insert(all.end(), jobs.held().begin(), jobs.held().end());
+  all.insert(all.end(), jobs.finishing().begin(), jobs.finishing().end());
   all.insert(all.end(), jobs.unjudged().begin(), jobs.unjudged().end());
   all.insert(all.end(), jobs.deferred().begin(), jobs.deferred().end());
   std::sort(all.begin(), all.end());
@@ -72,7 +73,6 @@ class Engine::Change {
  private:
   void AccrueAll();
   void TakeGpusNotInNext();
-  void ListNodes();
   void AdoptData();
   void AdoptJobs();
   void Rebind(JobId job);
@@ -86,10 +86,10 @@ void Engine::Change::Make() {
   CHECK(next_->cluster.nodes.size() >= engine_.cluster().nodes.size());
   AccrueAll();
   TakeGpusNotInNext();
-  ListNodes();
+  engine_.nodes_.List(engine_.cluster(), next_->cluster);
   former_ = std::move(engine_.parts_);
   engine_.parts_ =
-      std::make_unique<Parts>(next_, former_->book(), engine_.jobs_, engine_.nodes_up_);
+      std::make_unique<Parts>(next_, former_->book(), engine_.jobs_, engine_.nodes_.all());
   engine_.selector_ = next_->selector;
   engine_.in_charge_ = 0;
   engine_.first_end_ = kEndOfTime;
@@ -115,23 +115,13 @@ void Engine::Change::TakeGpusNotInNext() {
   });
   Keeping keeping(engine_.cluster(), *next_);
   for (const JobId job : running) {
-    if (!keeping.Keeps(jobs[job].grant)) {
+    const bool in_the_way = jobs.IsFinishing(job) && next_->bundle.traits().may.name_gpus &&
+                            engine_.nodes_.LiesOn(job, true);
+    if (in_the_way || !keeping.Keeps(jobs[job].grant)) {
       ++engine_.jobs_[job].preemptions;
       engine_.TakeGpus(job, false);
     }
   }
-}
-
-void Engine::Change::ListNodes() {
-  const std::vector<NodeSpec>& before = engine_.cluster().nodes;
-  const std::vector<NodeSpec>& after = next_->cluster.nodes;
-  engine_.nodes_up_.resize(after.size(), false);
-  engine_.gpus_up_ = 0;
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    engine_.nodes_up_[i] = engine_.nodes_up_[i] && HasSameGpus(before[i], after[i]);
-    engine_.gpus_up_ += engine_.nodes_up_[i] ? after[i].gpus : 0;
-  }
-  ++engine_.node_changes_;
 }
 
 void Engine::Change::AdoptData() {
@@ -193,6 +183,14 @@ Result<SharedConfiguration> Engine::ReadConfiguration(std::string_view note,
     return Failed("the configuration cannot be changed here");
   }
   return configurations_->Read(note, present);
+}
+
+Result<SharedConfiguration> Engine::MakeConfiguration(const AskedConfiguration& asked,
+                                                      const Configuration& present) const {
+  if (configurations_ == nullptr) {
+    return Failed("the configuration cannot be changed here");
+  }
+  return configurations_->Make(asked, present);
 }
 
 }  // namespace trainyard::engine

@@ -7,7 +7,6 @@
 #include "engine/engine.h"
 #include "model/conditions.h"
 #include "model/job_fields.h"
-#include "model/slices.h"
 
 namespace trainyard::engine {
 namespace {
@@ -63,6 +62,7 @@ void Engine::Take(const model::Event& event) {
     case model::EventKind::kNodeDown:
     case model::EventKind::kNodeUp:
     case model::EventKind::kNodeDrained:
+    case model::EventKind::kNodeCordoned:
       return TakeNode(event);
     case model::EventKind::kNodeUndrained:
     case model::EventKind::kNoted:
@@ -154,13 +154,13 @@ void Engine::TakeEnd(JobId id, TimePoint at) {
 
 // A live job ends; its GPUs, if it has any, are free again.
 void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
+  if (jobs_.At(id).grant.gpus > 0) {
+    parts_->scheduler.EndGrant(id);
+  }
   jobs_.Leave(id, phase);
   eligibility_.Ended(id, false);
   parts_->scheduler.Note(id, scheduler::JobChange::kLeft, now_);
   Act(model::ActionKind::kRelease, id).reason = std::move(reason);
-  if (jobs_[id].grant.gpus > 0) {
-    parts_->scheduler.EndGrant(jobs_[id].grant);
-  }
   parts_->grants.Release(id);
   parts_->ends.Cancel(records(), id);
 }
@@ -271,7 +271,7 @@ void Engine::TakeResize(const model::Event& event) {
 
 // The job's place in the order may be another one now.
 void Engine::Requeue(JobId job) {
-  if (!jobs_.held().contains(job)) {
+  if (!jobs_.held().contains(job) && !jobs_.IsFinishing(job)) {
     parts_->scheduler.Note(job, scheduler::JobChange::kRequested, now_);
   }
 }
@@ -320,50 +320,25 @@ void Engine::TakeHold(const model::Event& event) {
   }
 }
 
-void Engine::TakeNode(const model::Event& event) {
-  const bool up = event.kind() == model::EventKind::kNodeUp;
-  const int gpus = cluster().nodes[Index(event.node())].gpus;
-  if (up == nodes_up_[Index(event.node())] || gpus == 0) {  // gpus == 0: it has been removed
-    return;
-  }
-  if (!up) {
-    const bool loses_work = event.kind() == model::EventKind::kNodeDown;
-    std::vector<JobId> lost;
-    for (const JobId job : jobs_.running()) {
-      if (model::LieOn(jobs_.At(job).grant.slices, event.node())) {
-        lost.push_back(job);
-      }
-    }
-    std::sort(lost.begin(), lost.end());
-    for (const JobId job : lost) {
-      ++jobs_[job].preemptions;
-      TakeGpus(job, loses_work);
-    }
-    if (loses_work) {  // a node that is drained keeps what it has
-      parts_->charges.data().Clear(event.node());
-    }
-  }
-  gpus_up_ += up ? gpus : -gpus;
-  nodes_up_[Index(event.node())] = up;
-  ++node_changes_;
-  parts_->scheduler.SetUp(event.node(), up);
-  parts_->instants.AddFact(event.at);
-}
-
 void Engine::TakeGpus(JobId job, bool loses_work) {
   parts_->ledger.Accrue(jobs_[job], now_);
   if (loses_work) {
     parts_->ledger.RollBack(jobs_[job], cluster().checkpoint_interval);
   }
-  parts_->scheduler.EndGrant(jobs_[job].grant);
+  parts_->scheduler.EndGrant(job);
   Drop(job, now_);
-  parts_->scheduler.Note(job, scheduler::JobChange::kLostGpus, now_);
+  const bool was_finishing = jobs_.IsFinishing(job);
+  if (was_finishing) {
+    jobs_.Return(job);
+  }
+  parts_->scheduler.Note(
+      job, was_finishing ? scheduler::JobChange::kReturned : scheduler::JobChange::kLostGpus, now_);
 }
 
 void Engine::TakeCancel(JobId id, TimePoint at) {
   model::JobRecord& job = jobs_[id];
   if (job.phase.get() == model::JobPhase::kRunning) {
-    parts_->scheduler.EndGrant(job.grant);
+    parts_->scheduler.EndGrant(id);
     Drop(id, now_);
   }
   parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));

@@ -119,8 +119,8 @@ void Engine::Serialize(StateStream& state) {
   jobs_.Serialize(state);
   parts_->instants.Serialize(state);
   parts_->charges.Serialize(state);
-  state(nodes_up_, gpus_up_, node_changes_, ends, first_end_, first_end_early_, parts_->types,
-        in_charge_, now_, decisions_, events_, resized_);
+  state(nodes_, ends, first_end_, first_end_early_, parts_->types, in_charge_, now_, decisions_,
+        events_, resized_);
   if (state.job_fields() > model::kFieldsBeforeConditions) {
     eligibility_.Serialize(state);
   } else if (state.reading()) {
@@ -131,7 +131,7 @@ void Engine::Serialize(StateStream& state) {
         (!ends.empty() && Index(*ends.rbegin()) >= jobs_.size())) {
       return state.Fail();
     }
-    jobs_.Resume();
+    jobs_.Resume(nodes_.JobsNotOnUp());
     parts_->charges.CountDecisions(decisions_);
     parts_->views.SetNow(now_);
     Use(selector_ != nullptr ? configuration().candidates[in_charge_]
@@ -154,7 +154,7 @@ void Engine::SerializeMeasured(StateStream& state) {
 
 // Whether what has been read may be looked at: all jobs and nodes that it speaks of are there.
 bool Engine::IsPossible() const {
-  return nodes_up_.size() == cluster().nodes.size() &&
+  return nodes_.all().size() == cluster().nodes.size() &&
          (selector_ == nullptr ? in_charge_ == 0
                                : in_charge_ < configuration().candidates.size()) &&
          jobs_.IsPossible() &&

@@ -417,6 +417,7 @@ void Details(Bytes& bytes, model::fact::GpusLost& fact) { bytes.Value(fact.exit_
 void Details(Bytes& bytes, model::fact::Reported& fact) { bytes.Value(fact.metrics); }
 void Details(Bytes& bytes, model::fact::Noted& fact) { bytes.Value(fact.bytes); }
 void Details(Bytes& bytes, model::fact::Configured& fact) { bytes.Value(fact.note); }
+void Details(Bytes& bytes, model::fact::NodeCordoned& fact) { bytes.Value(fact.until); }
 void Details(Bytes& bytes, model::fact::Switched& fact) {
   bytes.Value(fact.paused);
   bytes.Value(fact.closed);

@@ -84,7 +84,10 @@ std::vector<model::Batch> AllFacts() {
             {.at = now, .fact = model::fact::Updated{.job = JobAt(12), .spec = FullJob()}},
             {.at = now, .fact = model::fact::Configured{.note = "[nodes]"}},
             {.at = now,
-             .fact = model::fact::Switched{.paused = true, .by = "ann", .reason = "disk"}}}},
+             .fact = model::fact::Switched{.paused = true, .by = "ann", .reason = "disk"}},
+            {.at = AtSeconds(11), .fact = model::fact::NodeCordoned{.node = NodeAt(3)}},
+            {.at = AtSeconds(11),
+             .fact = model::fact::NodeCordoned{.node = NodeAt(1), .until = AtSeconds(500)}}}},
       {.now = AtSeconds(1060), .events = {}},
   };
 }
@@ -172,6 +175,7 @@ Said SaidBy(const T& fact) {
     said.number = (fact.paused ? 1 : 0) + (fact.closed ? 2 : 0);
     said.text = fact.by + ": " + fact.reason;
   }
+  if constexpr (requires { fact.until; }) said.work_done = Seconds(fact.until);
   if constexpr (requires { fact.gpu_type; }) said.text = fact.gpu_type;
   if constexpr (requires { fact.metrics; }) said.metrics = fact.metrics;
   if constexpr (requires { fact.nodes; }) said.nodes = fact.nodes;
@@ -234,6 +238,7 @@ TEST(JournalTest, AllFactsAreOfEveryKind) {
   EXPECT_EQ(Event{.fact = model::fact::Overrun{}}.kind(), EventKind::kOverrun);
   EXPECT_EQ(Event{.fact = model::fact::Configured{}}.kind(), EventKind::kConfigured);
   EXPECT_EQ(Event{.fact = model::fact::Switched{}}.kind(), EventKind::kSwitched);
+  EXPECT_EQ(Event{.fact = model::fact::NodeCordoned{}}.kind(), EventKind::kNodeCordoned);
 }
 
 // Replays with these actions at every batch; the first failure, if any.

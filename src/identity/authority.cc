@@ -192,6 +192,11 @@ void Authority::SetAccess(bool all_users, std::vector<std::string> operators,
   options_.admins = std::move(admins);
 }
 
+void Authority::SetNodes(std::vector<std::string> nodes) {
+  const std::lock_guard lock(mutex_);
+  options_.nodes = std::move(nodes);
+}
+
 // Of a process of this machine.
 Status Authority::CheckServed(uid_t uid) const {
   const std::lock_guard lock(access_mutex_);

@@ -89,6 +89,8 @@ class Authority {
   // Whom it serves and who may do more, from now on: AuthorityOptions' fields of these names.
   void SetAccess(bool all_users, std::vector<std::string> operators,
                  std::vector<std::string> admins);
+  // The nodes that may join from now on.
+  void SetNodes(std::vector<std::string> nodes);
 
  private:
   Authority(AuthorityOptions options, KeyPair key, std::string cluster);

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/try.h"
 #include "live/controller.h"
 #include "profile/execution_model.h"
 #include "support/lowest_node.h"
@@ -40,7 +41,20 @@ class Known final : public engine::ConfigurationSource {
                                     BadInput("'" + std::string(note) + "' is no configuration"))
                               : known->second;
   }
-  std::map<std::string, engine::SharedConfiguration> all;
+  // The text is the note of one of them.
+  [[nodiscard]] Result<engine::SharedConfiguration> Make(
+      const engine::AskedConfiguration& asked,
+      const engine::Configuration& present) const override {
+    ASSIGN_OR_RETURN(const engine::SharedConfiguration known, Read(asked.text, present));
+    engine::Configuration made = *known;
+    made.number = present.number + 1;
+    made.note = asked.text + " again";
+    made.text = asked.text;
+    made.author = asked.author;
+    made.changes = present.text == asked.text ? "" : "now " + asked.text;
+    return all[asked.text + " again"] = engine::Share(std::move(made));
+  }
+  mutable std::map<std::string, engine::SharedConfiguration> all;
 };
 
 // Two nodes with two GPUs each at first.
@@ -95,6 +109,16 @@ class LiveConfigurationTest : public OpenedController {
   // Starts what has come to hold GPUs there.
   void Run(std::uint64_t connection, std::uint64_t job, std::uint32_t attempt = 1) {
     Tell(connection, Report(job, attempt, v1::AttemptReport::RUNNING));
+  }
+  static v1::ClientRequest Asking(const std::string& text) {
+    v1::ClientRequest request;
+    request.mutable_configure()->set_text(text);
+    return request;
+  }
+  v1::ConfigurationReply Shown(bool history) {
+    v1::ClientRequest request;
+    request.mutable_configuration()->set_history(history);
+    return Call(request).configuration();
   }
   v1::JobState StateOf(std::uint64_t job) { return controller_->world().StateOf(JobAt(job - 1)); }
   std::string NodesShown() {
@@ -191,6 +215,91 @@ TEST_F(LiveConfigurationTest, ARestartGoesOnWithTheLastConfiguration) {
   Submit(1);
   Open();
   EXPECT_EQ(controller_->engine().configuration().note, "with 5");
+}
+
+// Two jobs run, a third one waits; "latest first" with another node c.
+class ConfigureTest : public LiveConfigurationTest {
+ protected:
+  ConfigureTest() {
+    for (int i = 0; i < 3; ++i) {
+      Submit(2);
+    }
+    Run(10, 1);
+    Run(11, 2);
+    cluster_.nodes.push_back({.name = "c", .gpus = 2});
+    Add("latest first", latest_);
+    cluster_.nodes[0].gpus = 0;
+    Add("without a", earliest_);
+  }
+};
+
+TEST_F(ConfigureTest, ARehearsalSaysWhatWouldBecomeOfJobsAndChangesNothing) {
+  const std::string digest = controller_->digest();
+  const std::string state = controller_->StateDigest();
+  v1::ClientRequest request = Asking("without a");
+  request.mutable_configure()->set_rehearse(true);
+  const v1::ClientReply answer = Call(request);
+  ASSERT_TRUE(answer.has_configure()) << answer.error().message();
+  const v1::ConfigureReply& reply = answer.configure();
+  EXPECT_EQ(reply.number(), 0U);
+  EXPECT_EQ(reply.changes(), "now without a");
+  ASSERT_EQ(reply.effects_size(), 1);
+  EXPECT_EQ(reply.effects(0).job(), 1U);
+  EXPECT_EQ(reply.effects(0).gpus_before(), 2);
+  EXPECT_EQ(reply.effects(0).nodes_before(0), "a");
+  EXPECT_EQ(reply.effects(0).gpus_after(), 0);
+  EXPECT_EQ(controller_->digest(), digest);
+  EXPECT_EQ(controller_->StateDigest(), state);
+  EXPECT_EQ(NodesShown(), "a b first");
+}
+
+TEST_F(ConfigureTest, AnAdminPutsAnotherOneInForceAndAllAreRemembered) {
+  Hear(12, HelloOf("c"));  // refused: there is no such node yet
+  EXPECT_EQ(Call(As(Asking("latest first"), 1001, v1::Caller::OPERATOR)).error().message(),
+            "user1001 (uid 1001) may not change the configuration; expected an admin");
+  const v1::ConfigureReply reply =
+      Call(As(Asking("latest first"), 0, v1::Caller::ADMIN)).configure();
+  EXPECT_EQ(reply.number(), 1U);
+  EXPECT_TRUE(reply.effects().empty());
+  EXPECT_EQ(NodesShown(), "a b c- latest first");
+  Hear(13, HelloOf("c"));
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+  v1::ClientRequest late = Asking("without a");
+  late.mutable_configure()->set_expected(0);
+  EXPECT_EQ(Call(late).error().message().find("configuration 1 is in force by now, since"), 0U);
+  EXPECT_EQ(Call(Asking("latest first")).configure().changes(), "");
+  Call(Asking("without a"));
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
+  Open();
+  const v1::ConfigurationReply shown = Shown(true);
+  ASSERT_EQ(shown.history_size(), 3);
+  EXPECT_EQ(shown.history(0).number(), 0U);
+  EXPECT_EQ(shown.history(1).author(), "user0 (uid 0, admin)");
+  EXPECT_EQ(shown.history(2).changes(), "now without a");
+  EXPECT_EQ(shown.text(), "without a");
+  v1::ClientRequest past;
+  past.mutable_configuration()->set_number(1);
+  EXPECT_EQ(Call(past).configuration().text(), "latest first");
+  past.mutable_configuration()->set_number(9);
+  EXPECT_EQ(Call(past).error().code(), 5U);
+  EXPECT_EQ(Shown(false).history_size(), 0);
+}
+
+// As an agent is that has been there all the time.
+TEST_F(ConfigureTest, ANodeThatComesBackServesAtOnce) {
+  Call(Asking("without a"));
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
+  EXPECT_EQ(StateOf(1), v1::WAITING);
+  Call(Asking("latest first"));
+  EXPECT_EQ(NodesShown(), "a b c- latest first");
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+}
+
+TEST_F(ConfigureTest, WhatCannotBeIsRefusedWhole) {
+  const std::string digest = controller_->digest();
+  EXPECT_EQ(Call(Asking("nonsense")).error().message(), "'nonsense' is no configuration");
+  EXPECT_EQ(Call(Asking(std::string((16 << 20) + 1, ' '))).error().code(), 3U);
+  EXPECT_EQ(controller_->digest(), digest);
 }
 
 TEST_F(LiveConfigurationTest, WhatIsNoConfigurationChangesNothing) {

@@ -16,6 +16,7 @@
 #include "live/attempts/start_queue.h"
 #include "live/failures/failure_book.h"
 #include "live/history/changes.h"
+#include "live/history/configuration_history.h"
 #include "live/history/history.h"
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
@@ -62,6 +63,8 @@ struct LiveState {
   LiveMetrics metrics;
   Changes changes{touched};
   Switches switches;
+  std::shared_ptr<const ConfigurationHistory> configurations =
+      std::make_shared<const ConfigurationHistory>();
   History history{touched.jobs};
 
   // Another configuration takes the place of the present one. The parts that keep something of each

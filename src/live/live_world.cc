@@ -47,7 +47,7 @@ LiveWorld::LiveWorld(LiveOptions options, const engine::Engine& engine, LiveOutp
       notices_(state_, views_),
       change_log_(state_),
       messages_(state_, output_),
-      calls_(state_, views_, messages_, output_),
+      calls_(state_, engine, views_, messages_, output_),
       judge_(state_, engine, [this](model::Event event) { Add(std::move(event)); }),
       meter_(state_, engine),
       overruns_(state_, engine) {
@@ -102,6 +102,9 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
     Take(input);
   }
   ExpireLeases();
+  for (const NodeId node : state_.nodes.DrainsOver(state_.now)) {
+    Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
+  }
   for (const JobId job : judge_.JudgeDue()) {
     DropGone(job);
   }
@@ -128,8 +131,11 @@ bool LiveWorld::AbsorbOutage() {
   }
   for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
     const NodeId node = NodeAt(i);
-    if (state_.nodes[node].available && !state_.nodes[node].drained) {
+    const bool serves = state_.nodes[node].available && !state_.nodes[node].drained;
+    if (serves || state_.nodes[node].finish_until) {
       Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
+    }
+    if (serves) {
       Add({.at = state_.now, .fact = model::fact::NodeUndrained{.node = node}});
     }
   }
@@ -164,6 +170,7 @@ model::Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
 std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.nodes.next_end(), state_.metrics.next_timer());
+  next = base::Earlier(next, state_.nodes.next_drain_over());
   next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
   return state_.start_queue.jobs().empty()
              ? next
@@ -232,6 +239,7 @@ void LiveWorld::Note(const model::Event& event) {
       Result<engine::SharedConfiguration> next = engine_.ReadConfiguration(
           event.As<model::fact::Configured>().note, *state_.configuration);
       CHECK(next.ok());  // it has been read before
+      state_.configurations = state_.configurations->With(*state_.configuration, *next.value());
       return Adopt(std::move(next).value());
     }
     default:
@@ -634,6 +642,17 @@ std::vector<Section> LiveWorld::Sections(int format) {
        .since = 9},
       {.name = "switches",
        .serialize = [this](StateStream& to) { to(state_.switches); },
+       .since = 12},
+      {.name = "configurations",
+       .serialize =
+           [this](StateStream& to) {
+             auto history = std::make_shared<ConfigurationHistory>(*state_.configurations);
+             to(*history);
+             state_.configurations = std::move(history);
+           },
+       .since = 12},
+      {.name = "finishing",
+       .serialize = [this](StateStream& to) { state_.nodes.SerializeFinishing(to); },
        .since = 12},
       {.name = "holders",
        .serialize = [this](StateStream& to) { state_.changes.SerializeHolders(to); },

@@ -84,6 +84,12 @@ struct NodeDrained {
 struct NodeUndrained {
   NodeId node{};
 };
+// Gets no other jobs until NodeUp; those on it run on until they end. Jobs that share GPUs, or
+// whose policy names them and that lie on further nodes, are preempted and lose no work.
+struct NodeCordoned {
+  NodeId node{};
+  TimePoint until = kEndOfTime;  // then NodeDrained follows; nothing to the engine
+};
 // What a job says of itself.
 struct Reported {
   JobId job{};
@@ -155,12 +161,12 @@ struct Switched {
 }  // namespace fact
 
 // In the order of EventKind.
-using Fact =
-    std::variant<fact::Ended, fact::NodeDown, fact::NodeUp, fact::Cancelled, fact::Submitted,
-                 fact::NoMoreSubmits, fact::Failed, fact::GpusLost, fact::Progress, fact::Resized,
-                 fact::NodeDrained, fact::NodeUndrained, fact::Reported, fact::Noted, fact::Barred,
-                 fact::DataKept, fact::Measured, fact::Held, fact::Requeued, fact::ArraySubmitted,
-                 fact::Updated, fact::Overrun, fact::Configured, fact::Switched>;
+using Fact = std::variant<fact::Ended, fact::NodeDown, fact::NodeUp, fact::Cancelled,
+                          fact::Submitted, fact::NoMoreSubmits, fact::Failed, fact::GpusLost,
+                          fact::Progress, fact::Resized, fact::NodeDrained, fact::NodeUndrained,
+                          fact::Reported, fact::Noted, fact::Barred, fact::DataKept, fact::Measured,
+                          fact::Held, fact::Requeued, fact::ArraySubmitted, fact::Updated,
+                          fact::Overrun, fact::Configured, fact::Switched, fact::NodeCordoned>;
 
 // The numbers of the kinds, which the journal has: new ones come last.
 enum class EventKind : std::uint8_t {
@@ -188,6 +194,7 @@ enum class EventKind : std::uint8_t {
   kOverrun,
   kConfigured,
   kSwitched,
+  kNodeCordoned,
 };
 inline constexpr std::size_t kEventKinds = std::variant_size_v<Fact>;
 
@@ -305,6 +312,7 @@ struct Event {
     case EventKind::kNodeDrained:
     case EventKind::kNodeUndrained:
     case EventKind::kNodeUp:
+    case EventKind::kNodeCordoned:
     case EventKind::kDataKept:
       return 7;
     case EventKind::kBarred:

@@ -104,6 +104,22 @@ void JobRecords::Hold(JobId job) {
 
 void JobRecords::Release(JobId job) {
   held_.erase(job);
+  MakeLive(job);
+}
+
+void JobRecords::Finish(JobId job) {
+  Touch(job);
+  finishing_.insert(job);
+  std::erase(live_, job);
+}
+
+void JobRecords::Return(JobId job) {
+  finishing_.erase(job);
+  MakeLive(job);
+}
+
+// Where its arrival places it.
+void JobRecords::MakeLive(JobId job) {
   const std::uint64_t arrival = (*this)[job].arrival;
   live_.insert(std::find_if(live_.begin(), live_.end(),
                             [&](JobId other) { return records_[Index(other)].arrival > arrival; }),
@@ -120,6 +136,7 @@ void JobRecords::Leave(JobId id, JobPhase phase) {
   }
   job.phase.To(phase);
   held_.erase(id);
+  finishing_.erase(id);
   started_live_ -= job.started ? 1 : 0;
   waiting_ -= deferred_.erase(id) > 0 ? 0 : 1;
 }
@@ -150,7 +167,8 @@ bool JobRecords::IsPossible() const {
          });
 }
 
-void JobRecords::Resume() {
+void JobRecords::Resume(std::set<JobId> finishing) {
+  finishing_ = std::move(finishing);
   live_stale_ = false;
   running_place_.assign(records_.size(), 0);
   for (std::size_t i = 0; i < running_.size(); ++i) {

@@ -41,12 +41,18 @@ class JobRecords {
     return Index(job) < records_.size() && records_[Index(job)].phase.live();
   }
 
-  // Admitted jobs that have not ended, in the order of their admission, without those held back.
+  // Admitted jobs that have not ended, in the order of their admission, without those held back and
+  // those finishing.
   [[nodiscard]] std::span<const JobId> live() const;
-  // Jobs with GPUs, in no particular order.
+  // Jobs with GPUs, in no particular order; the finishing ones among them.
   [[nodiscard]] const std::vector<JobId>& running() const { return running_; }
   // Live, but not to be scheduled.
   [[nodiscard]] const std::set<JobId>& held() const { return held_; }
+  // Running, but not to be scheduled: they keep what they hold until they end.
+  [[nodiscard]] const std::set<JobId>& finishing() const { return finishing_; }
+  [[nodiscard]] bool IsFinishing(JobId job) const {
+    return !finishing_.empty() && finishing_.contains(job);
+  }
   // Jobs that have arrived and are not judged, in the order of their arrival.
   [[nodiscard]] const std::vector<JobId>& unjudged() const { return unjudged_; }
   [[nodiscard]] std::int64_t waiting() const { return waiting_; }  // the unjudged included
@@ -75,6 +81,9 @@ class JobRecords {
   // The job is held back, or not any more. REQUIRES: it is live and holds no GPUs. O(live).
   void Hold(JobId job);
   void Release(JobId job);
+  // The running job is left alone until it ends, or not any more. O(live).
+  void Finish(JobId job);
+  void Return(JobId job);
   // The job has ended so, or is rejected. It may still hold GPUs until Stop.
   void Leave(JobId job, JobPhase phase);
 
@@ -84,17 +93,21 @@ class JobRecords {
   void Serialize(StateStream& state);
   // Whether all jobs that the lists name are there and live.
   [[nodiscard]] bool IsPossible() const;
-  void Resume();
+  // `finishing`: of the running jobs.
+  void Resume(std::set<JobId> finishing);
 
  private:
+  void MakeLive(JobId job);
+
   std::vector<JobRecord> records_;
   std::vector<JobId> running_;
   std::vector<std::uint32_t> running_place_;  // by JobId
   mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
   mutable bool live_stale_ = false;
   std::vector<JobId> unjudged_;
-  std::set<JobId> held_;      // not in live_
-  std::set<JobId> deferred_;  // not in unjudged_, and not among waiting_
+  std::set<JobId> held_;       // not in live_
+  std::set<JobId> finishing_;  // in running_ and not in live_; not saved
+  std::set<JobId> deferred_;   // not in unjudged_, and not among waiting_
   std::uint64_t arrivals_ = 0;
   std::int64_t waiting_ = 0;
   std::int64_t started_live_ = 0;

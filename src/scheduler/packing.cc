@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/slices.h"
 
 namespace trainyard::scheduler {
 namespace {
@@ -76,12 +77,19 @@ bool Packing::MayUse(const TypeChoices::Choice& choice, NodeId node) const {
          !std::binary_search(choice.avoided.begin(), choice.avoided.end(), node);
 }
 
-int Packing::free_gpus(const DemandClass& of) {
+int Packing::free_gpus(const DemandClass& of) { return CountFor(of, &Free::now, free_); }
+
+bool Packing::CanBeMet(const DemandClass& of) {
+  return of.gpus <= CountFor(of, &Free::all, all_free_);
+}
+
+// The GPUs that such a demand may have: of `whole`, or of the part with its GPU types.
+int Packing::CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole) {
   if (!several_kinds()) {
-    return free_.total();
+    return whole.total();
   }
   const TypeChoices::Choice choice = types_->Of(of.kind);
-  const FreeGpus& free = types_->several() ? Of(choice.all) : free_;
+  const FreeGpus& free = types_->several() ? Of(choice.all).*part : whole;
   int total = free.total();
   for (const NodeId node : choice.avoided) {
     total -= free.count(node);
@@ -117,7 +125,7 @@ bool Packing::IsMixed(const Slices& slices) const {
 std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& demand) {
   const TypeChoices::Choice choice = types_->Of(types_->ClassOf(job, demand.gpus).kind);
   for (const model::GpuTypeSet pool : choice.pools) {
-    std::optional<Slices> chosen = Choose(Of(pool), job, demand);
+    std::optional<Slices> chosen = Choose(Of(pool).now, job, demand);
     if (chosen && !IsMixed(*chosen)) {
       return chosen;
     }
@@ -127,7 +135,7 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
     }
     model::ForEachType(pool, [&](std::size_t type) {
       if (!pure) {
-        pure = Choose(Of(model::GpuTypeSet{1} << type), job, demand);
+        pure = Choose(Of(model::GpuTypeSet{1} << type).now, job, demand);
       }
     });
     if (pure) {
@@ -137,17 +145,17 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
   model::GpuTypeSet fastest = 0;
   for (const model::GpuTypeSet pool : choice.pools) {
     fastest |= pool;
-    if (std::optional<Slices> chosen = Choose(Of(fastest), job, demand)) {
+    if (std::optional<Slices> chosen = Choose(Of(fastest).now, job, demand)) {
       return chosen;
     }
   }
   return std::nullopt;
 }
 
-const FreeGpus& Packing::Of(model::GpuTypeSet types) {
+const Packing::Free& Packing::Of(model::GpuTypeSet types) {
   const auto known = by_type_.find(types);
   if (known != by_type_.end()) {
-    return known->second.now;
+    return known->second;
   }
   const std::vector<NodeSpec>& nodes = cluster().nodes;
   std::vector<bool> part(nodes.size());
@@ -158,17 +166,21 @@ const FreeGpus& Packing::Of(model::GpuTypeSet types) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     free.now.SetUp(NodeAt(i), free_.up(NodeAt(i)));
   }
-  free.all = free.now;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (part[i] && free_.up(NodeAt(i))) {
-      Resources taken = all_free_.resources(NodeAt(i));
-      taken -= free_.resources(NodeAt(i));
-      free.now.Take({{.node = NodeAt(i),
-                      .gpus = all_free_.gpus(NodeAt(i)) & ~free_.gpus(NodeAt(i)),
-                      .soft = taken}});
+  const auto as_in = [&](FreeGpus& part_of, const FreeGpus& whole) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (part[i] && free_.up(NodeAt(i))) {
+        Resources taken = part_of.resources(NodeAt(i));
+        taken -= whole.resources(NodeAt(i));
+        part_of.Take({{.node = NodeAt(i),
+                       .gpus = part_of.gpus(NodeAt(i)) & ~whole.gpus(NodeAt(i)),
+                       .soft = taken}});
+      }
     }
-  }
-  return by_type_.emplace(types, std::move(free)).first->second.now;
+  };
+  as_in(free.now, all_free_);
+  free.all = free.now;
+  as_in(free.now, free_);
+  return by_type_.emplace(types, std::move(free)).first->second;
 }
 
 std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand&& demand, const Grant* former) {
@@ -246,6 +258,42 @@ void Packing::SetUp(NodeId node, bool up) {
   for (auto& [types, free] : by_type_) {
     free.now.SetUp(node, up);
     free.all.SetUp(node, up);
+  }
+}
+
+Slices Packing::OnNodesUp(const Slices& slices) const {
+  Slices up = slices;
+  up.erase(std::remove_if(up.begin(), up.end(),
+                          [this](const Slice& slice) { return !free_.up(slice.node); }),
+           up.end());
+  return up;
+}
+
+void Packing::Reserve(const Slices& slices) {
+  const Slices up = OnNodesUp(slices);
+  if (!names_gpus()) {
+    free_.Take(model::CountGpus(up));
+    all_free_.Take(model::CountGpus(up));
+    return;
+  }
+  Take(up);
+  all_free_.Take(up);
+  for (auto& [types, free] : by_type_) {
+    free.all.Take(up);
+  }
+}
+
+void Packing::Unreserve(const Slices& slices) {
+  const Slices up = OnNodesUp(slices);
+  if (!names_gpus()) {
+    free_.Return(model::CountGpus(up));
+    all_free_.Return(model::CountGpus(up));
+    return;
+  }
+  Return(up);
+  all_free_.Return(up);
+  for (auto& [types, free] : by_type_) {
+    free.all.Return(up);
   }
 }
 

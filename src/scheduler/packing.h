@@ -48,6 +48,9 @@ class Packing {
   [[nodiscard]] int free_gpus() const { return free_.total(); }
   // Free GPUs that such a demand may have, in all and of one node.
   [[nodiscard]] int free_gpus(const DemandClass& of);
+  // Whether such a demand has enough GPUs if nothing is placed. Otherwise it cannot be met until a
+  // node comes up, and is in no other's way.
+  [[nodiscard]] bool CanBeMet(const DemandClass& of);
   [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
   // Whether such a demand may have GPUs of the node.
   [[nodiscard]] bool MayUse(const DemandClass& of, NodeId node) const {
@@ -63,6 +66,10 @@ class Packing {
   [[nodiscard]] bool names_gpus() const { return names_gpus_; }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up);
+  // The GPUs and resources of the slices, where their nodes are up, are not there for anyone, or
+  // are again. REQUIRES: they are free, or reserved.
+  void Reserve(const Slices& slices);
+  void Unreserve(const Slices& slices);
 
  private:
   // Free GPUs, and the same with nothing placed.
@@ -80,8 +87,10 @@ class Packing {
                                                   const Demand& demand) const;
   [[nodiscard]] bool MayUse(const TypeChoices::Choice& choice, NodeId node) const;
   [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand);
+  [[nodiscard]] Slices OnNodesUp(const Slices& slices) const;
   [[nodiscard]] bool IsMixed(const Slices& slices) const;
-  [[nodiscard]] const FreeGpus& Of(model::GpuTypeSet types);
+  [[nodiscard]] const Free& Of(model::GpuTypeSet types);
+  [[nodiscard]] int CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole);
   void Take(const Slices& slices);
   void Return(const Slices& slices);
 

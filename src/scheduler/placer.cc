@@ -34,6 +34,10 @@ void Placer::Reopen() {
   walk_ = bundle_.ordering_walk();
   may_ = bundle_.traits().may;
   memory_ = bundle_.packer != nullptr ? bundle_.packer->NewMemory() : nullptr;
+  Refill();
+}
+
+void Placer::Refill() {
   ClearPlaced();
   packing_ = bundle_.names_gpus()
                  ? Packing(context_.cluster, bundle_.placement, &context_.data, &context_.types)
@@ -47,14 +51,31 @@ void Placer::Reopen() {
       SetUp(NodeAt(node), false);
     }
   }
+  for (const JobId job : jobs_.finishing()) {
+    packing_.Reserve(jobs_[job].grant.slices);
+    if (counting_) {
+      counting_->Reserve(jobs_[job].grant.slices);
+    }
+  }
   for (const JobId job : jobs_.running()) {
     const Grant& grant = jobs_[job].grant;
+    if (jobs_.IsFinishing(job)) {
+      continue;
+    }
     if (packs_grants()) {
       packing_.Add(grant);
     }
     if (counting_) {
       counting_->Add({.gpus = grant.gpus});
     }
+  }
+}
+
+void Placer::EndFinishing(const Grant& grant) {
+  ClearPlaced();
+  packing_.Unreserve(grant.slices);
+  if (counting_) {
+    counting_->Unreserve(grant.slices);
   }
 }
 
@@ -106,7 +127,7 @@ void Placer::AddUnnamedRunning(Selection& selection) const {
     named[Index(placed.job)] = true;
   }
   for (const JobId job : jobs_.running()) {
-    if (!named[Index(job)]) {
+    if (!named[Index(job)] && !jobs_.IsFinishing(job)) {
       selection.placed.push_back({job, jobs_[job].grant});
     }
   }
@@ -176,7 +197,8 @@ std::vector<Demand> Placer::FitByCount(std::span<const Ranked> list) {
     if (ranked.gpus <= left) {
       fitting.push_back({.job = ranked.job, .gpus = ranked.gpus});
       left -= ranked.gpus;
-    } else if (left == 0 || walk_.misfit == Misfit::kStop) {
+    } else if (left == 0 ||
+               (walk_.misfit == Misfit::kStop && ranked.gpus <= counting_->all_free().total())) {
       break;
     }
   }
@@ -260,7 +282,9 @@ Selection Placer::PlaceChanging(std::vector<Demand> demands, const Walk& walk) {
 std::vector<JobId> Placer::RunningUnmarked() const {
   std::vector<JobId> unseen(jobs_.running().size());
   unseen.erase(std::copy_if(jobs_.running().begin(), jobs_.running().end(), unseen.begin(),
-                            [this](JobId job) { return marked_[Index(job)] != mark_; }),
+                            [this](JobId job) {
+                              return marked_[Index(job)] != mark_ && !jobs_.IsFinishing(job);
+                            }),
                unseen.end());
   std::sort(unseen.begin(), unseen.end());
   return unseen;
@@ -410,7 +434,7 @@ void Placer::TakeMoved(Selection& selection) {
       selection.dropped.push_back(placed_[i].job);
     }
   }
-  if (holders < jobs_.running().size()) {
+  if (holders + jobs_.finishing().size() < jobs_.running().size()) {
     DropUndemanded(selection);
   }
   std::sort(selection.dropped.begin(), selection.dropped.end());

@@ -38,9 +38,13 @@ class Placer {
   // The bundle is another one: begins afresh with the nodes that are up and the grants that there
   // are.
   void Reopen();
+  // What is free and what is held is found anew, from nodes and jobs. O(nodes + running).
+  void Refill();
   void SetUp(NodeId node, bool up);
   // The job has lost the grant, which is still in its record.
   void Remove(const Grant& grant);
+  // The same of a job that finishes: its GPUs, where its nodes are up, are the policy's again.
+  void EndFinishing(const Grant& grant);
 
   // Where the queue places jobs one by one: the packing, or the count of GPUs (Walk::count_first).
   [[nodiscard]] Packing& of_queue() { return counting_ ? *counting_ : packing_; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -76,9 +77,11 @@ void Scheduler::Join(TimePoint now) {
   for (const JobId job : jobs_.live()) {
     queue_->Note(job, JobChange::kAdmitted, now);
   }
-  for (const JobId job : jobs_.held()) {
-    queue_->Note(job, JobChange::kAdmitted, now);
-    queue_->Note(job, JobChange::kLeft, now);
+  for (const std::set<JobId>* const left : {&jobs_.held(), &jobs_.finishing()}) {
+    for (const JobId job : *left) {
+      queue_->Note(job, JobChange::kAdmitted, now);
+      queue_->Note(job, JobChange::kLeft, now);
+    }
   }
 }
 
@@ -98,6 +101,17 @@ void Scheduler::Serialize(StateStream& state) {
 void Scheduler::Note(JobId job, JobChange change, TimePoint now) {
   if (queue_) {
     queue_->Note(job, change, now);
+  }
+}
+
+void Scheduler::EndGrant(JobId job) {
+  const Grant& grant = jobs_[job].grant;
+  if (!jobs_.IsFinishing(job)) {
+    return placer_.Remove(grant);
+  }
+  placer_.EndFinishing(grant);
+  if (queue_) {
+    queue_->NoteFreed(grant);
   }
 }
 
@@ -180,7 +194,8 @@ void Scheduler::PutStaysFirst(std::vector<Demand>& demands, TimePoint now) const
   }
   std::vector<Demand> first;
   for (const JobId job : jobs_.running()) {
-    if (jobs_[job].stay > Duration{0} && model::StayLeft(jobs_[job], now) > Duration{0}) {
+    if (jobs_[job].stay > Duration{0} && !jobs_.IsFinishing(job) &&
+        model::StayLeft(jobs_[job], now) > Duration{0}) {
       first.push_back({.job = job, .gpus = jobs_[job].grant.gpus});
     }
   }

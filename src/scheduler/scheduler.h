@@ -31,11 +31,13 @@ class Scheduler {
   void Use(const Bundle& bundle);
   void Join(TimePoint now);
 
-  // What has happened since the last decision: to a job, to a grant that ends and is still in the
-  // job's record, to a node.
+  // What has happened since the last decision: to a job, to its grant, which ends and is still in
+  // its record, to a node.
   void Note(JobId job, JobChange change, TimePoint now);
-  void EndGrant(const Grant& grant) { placer_.Remove(grant); }
+  void EndGrant(JobId job);
   void SetUp(NodeId node, bool up) { placer_.SetUp(node, up); }
+  // Nodes have come or gone with jobs that go on there.
+  void Refill() { placer_.Refill(); }
 
   // The verdicts of the admission.
   [[nodiscard]] Result<std::vector<Verdict>> Admit(const Snapshot& snapshot);

@@ -56,7 +56,9 @@ Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs
       continue;
     }
     std::optional<Grant> grant;
-    while (!stopped && !(grant = packing.TryAdd(jobs.spec(demand.job), Demand(demand), nullptr))) {
+    const DemandClass of = ClassOf(demand, jobs, packing);
+    while (!stopped && packing.CanBeMet(of) &&
+           !(grant = packing.TryAdd(jobs.spec(demand.job), Demand(demand), nullptr))) {
       victim = LastRunning(runs, i + 1, victim);
       stopped = victim == i;
       if (!stopped) {
@@ -66,7 +68,7 @@ Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs
     }
     if (grant) {
       selection.placed.push_back({demand.job, std::move(*grant)});
-    } else if (const DemandClass of = ClassOf(demand, jobs, packing); !selection.Blocks(of)) {
+    } else if (!selection.Blocks(of)) {
       const bool first = selection.blocked.empty();
       selection.blocked.push_back({demand.job, demand.gpus,
                                    first ? packing.WhyNot(of) : model::WaitReason::kBehindHead,
@@ -107,7 +109,7 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
     }
     const model::WaitReason reason = stopped ? model::WaitReason::kBehindHead : packing.WhyNot(of);
     selection.blocked.push_back({job, of.gpus, reason, of.kind});
-    stopped = stopped || walk.misfit == Misfit::kStop;
+    stopped = stopped || (walk.misfit == Misfit::kStop && packing.CanBeMet(of));
   }
   return selection;
 }

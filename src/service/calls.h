@@ -31,6 +31,7 @@ enum class CallFamily : unsigned char {
   CALL(Signal, signal, kJobChange)                \
   CALL(Drain, drain, kNode)                       \
   CALL(Switches, switches, kController)           \
+  CALL(Configure, configure, kController)         \
   CALL(Logs, logs, kAgent)                        \
   CALL(Attach, attach, kAgent)                    \
   CALL(Jobs, jobs, kReading)                      \

@@ -44,6 +44,8 @@ bool Principal::MayOperate() const {
          caller_->role() == v1::Caller::OPERATOR;
 }
 
+bool Principal::MayAdminister() const { return !caller_ || caller_->role() == v1::Caller::ADMIN; }
+
 bool Principal::MayNameUser(std::string_view user) const {
   return !caller_ || caller_->role() == v1::Caller::ADMIN || user.empty() ||
          user == caller_->user();

@@ -38,6 +38,7 @@ class Principal {
   [[nodiscard]] bool May(Access access, const v1::JobRequest& job) const;
   // Whether it may drain nodes and switch the controller.
   [[nodiscard]] bool MayOperate() const;
+  [[nodiscard]] bool MayAdminister() const;
   // Whether it may submit a job under the name of that user.
   [[nodiscard]] bool MayNameUser(std::string_view user) const;
   // Whether it may undo what somebody with such a text_with_role() has done: the same user, or one

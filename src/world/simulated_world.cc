@@ -53,6 +53,8 @@ void SimulatedWorld::AddNodeChanges(model::Batch& batch) {
     batch.events.push_back({.at = change.at});
     if (change.up) {
       batch.events.back().fact = model::fact::NodeUp{change.node};
+    } else if (change.finish) {
+      batch.events.back().fact = model::fact::NodeCordoned{.node = change.node};
     } else {
       batch.events.back().fact = model::fact::NodeDown{change.node};
     }

@@ -126,7 +126,15 @@ class SavedState : public testing::TestWithParam<Case> {
     }
     for (int i = 0; one.fails && i < 12; ++i) {
       const NodeId node = NodeAt(static_cast<std::size_t>(i % 3));
-      cluster.changes.push_back({AtSeconds(100 + 170 * i), node, false});
+      const bool finish = i % 4 != 0;
+      cluster.changes.push_back({AtSeconds(100 + 170 * i), node, false, finish});
+      if (i % 4 == 1) {
+        cluster.changes.push_back({AtSeconds(140 + 170 * i), node, false});
+      } else if (i % 4 == 2) {  // two at a time
+        const NodeId next = NodeAt(static_cast<std::size_t>((i + 1) % 3));
+        cluster.changes.push_back({AtSeconds(130 + 170 * i), next, false, true});
+        cluster.changes.push_back({AtSeconds(170 + 170 * i), next, true});
+      }
       cluster.changes.push_back({AtSeconds(190 + 170 * i), node, true});
     }
     return run;
@@ -235,6 +243,94 @@ TEST_P(SavedState, WhatIsMeasuredChangesDecisions) {
   EXPECT_NE(RunTest(run).digest, measured.digest);
 }
 
+// ---------------------------------------------------------------------------------- cordoned nodes
+
+// The nodes that are up, as the facts say, and the jobs that finish on others.
+class Cordons {
+ public:
+  explicit Cordons(const engine::Engine& engine)
+      : engine_(engine), up_(engine.cluster().nodes.size(), true) {}
+
+  // The jobs that hold GPUs before the step, on nodes that stay or come to be cordoned by it.
+  void Before(const model::Batch& batch) {
+    finishing_.clear();
+    std::vector<bool> lost(up_.size(), false);
+    for (const model::Event& event : batch.events) {
+      if (!event.is_of_node()) {
+        continue;
+      }
+      const std::size_t node = Index(event.node());
+      lost[node] = lost[node] || event.kind() == model::EventKind::kNodeDown;
+      up_[node] = event.kind() == model::EventKind::kNodeUp;
+    }
+    for (std::size_t i = 0; i < engine_.records().size(); ++i) {
+      const model::JobRecord& job = engine_.records()[i];
+      const bool alone = job.grant.group.empty() && job.grant.sharing == Sharing::kExclusive;
+      bool stays = false;
+      bool loses = false;
+      bool named_elsewhere = false;
+      for (const Slice& slice : job.grant.slices) {
+        stays = stays || !up_[Index(slice.node)];
+        loses = loses || lost[Index(slice.node)];
+        named_elsewhere = named_elsewhere || up_[Index(slice.node)];
+      }
+      const bool named = engine_.configuration().bundle.traits().may.name_gpus && named_elsewhere;
+      if (stays && alone && !loses && !named) {
+        finishing_.insert(JobAt(i));
+      }
+    }
+    finished_ += finishing_.size();
+  }
+
+  void After(std::span<const model::Action> actions) {
+    for (const model::Action& action : actions) {
+      if (action.kind != model::ActionKind::kPace && action.kind != model::ActionKind::kTune) {
+        for (const Slice& slice : action.grant.slices) {
+          ASSERT_TRUE(up_[Index(slice.node)])
+              << "job " << Index(action.job) << " gets GPUs of a node that takes none";
+        }
+      }
+      if (finishing_.contains(action.job)) {
+        ASSERT_EQ(action.kind, model::ActionKind::kRelease)
+            << "job " << Index(action.job) << " is not left alone";
+      }
+    }
+  }
+  [[nodiscard]] std::size_t finished() const { return finished_; }
+
+ private:
+  const engine::Engine& engine_;
+  std::vector<bool> up_;
+  std::set<JobId> finishing_;
+  std::size_t finished_ = 0;
+};
+
+TEST_P(SavedState, JobsOnCordonedNodesFinishAndOthersGetNoneOfTheirGpus) {
+  if (!GetParam().fails || GetParam().placement == "count") {
+    return;
+  }
+  std::size_t finished = 0;
+  for (unsigned seed = 1; seed <= Rounds(2U); ++seed) {
+    const TestRun run = Run(seed);
+    const TestParts parts(run);
+    engine::Engine engine(parts.Setup());
+    world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                                engine, {.until = AtSeconds(4000)});
+    Cordons cordons(engine);
+    for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+         batch = world.Next(engine.next_wakeup())) {
+      cordons.Before(batch);
+      const Result<std::span<const model::Action>> actions = engine.Step(batch);
+      ASSERT_TRUE(actions.ok()) << actions.error().message;
+      cordons.After(actions.value());
+      ASSERT_FALSE(HasFatalFailure()) << "at " << Seconds(batch.now);
+    }
+    finished += cordons.finished();
+  }
+  const bool shares = TestParts(Run(1)).Setup().configuration->bundle.traits().may.share;
+  EXPECT_TRUE(finished > 0 || shares);
+}
+
 // ------------------------------------------------------------------------- another configuration
 
 std::vector<Case> Cases();
@@ -326,6 +422,7 @@ class Followed {
     const std::size_t holders = HoldersOfWhole();
     first_.Reconfigure(next);
     if (former->bundle.names_gpus() == next->bundle.names_gpus() &&
+        !next->bundle.traits().may.name_gpus &&
         std::equal(former->cluster.nodes.begin(), former->cluster.nodes.end(),
                    next->cluster.nodes.begin(), [](const NodeSpec& was, const NodeSpec& is) {
                      return engine::HasSameGpus(was, is) && was.capacity == is.capacity;
@@ -381,6 +478,11 @@ TEST_P(SavedState, AnotherConfigurationIsTakenAsByAnEngineMadeWithIt) {
     auto left = random() % 12;  // steps before the next change
     for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
          batch = world.Next(engine.next_wakeup())) {
+      if (const NodeId node = NodeAt(random() % 3); GetParam().fails && random() % 16 == 0) {
+        batch.events.push_back({.at = batch.now, .fact = model::fact::NodeCordoned{.node = node}});
+      } else if (GetParam().fails && random() % 8 == 0) {
+        batch.events.push_back({.at = batch.now, .fact = model::fact::NodeUp{.node = node}});
+      }
       followed.Step(batch);
       if (left-- == 0) {
         left = random() % 50;

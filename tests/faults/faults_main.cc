@@ -24,6 +24,7 @@ void Add(const FaultResult& result, FaultResult& sum) {
   sum.failed_for_others += result.failed_for_others;
   sum.drains += result.drains;
   sum.paused_steps += result.paused_steps;
+  sum.configured += result.configured;
   sum.full_disks += result.full_disks;
   sum.clock_jumps += result.clock_jumps;
   sum.completed += result.completed;
@@ -49,10 +50,10 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
       "{} "
       "partitions, {} jumps of clocks, {} full disks; nodes were sick {} times, ended {} attempts "
       "and were drained {} times; {} workers failed for others' ends; {} steps with decisions "
-      "paused\n",
+      "paused; {} changes of the configuration\n",
       sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes, sum.partitions,
       sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures, sum.drains,
-      sum.failed_for_others, sum.paused_steps);
+      sum.failed_for_others, sum.paused_steps, sum.configured);
   fmt::print(
       "checked: {} jobs completed, {} cancelled, {} ended at their time limit, {} rejected as "
       "their "

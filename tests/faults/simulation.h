@@ -64,6 +64,7 @@ struct FaultResult {
   int node_failures = 0;      // attempts that sick nodes have ended
   int failed_for_others = 0;  // workers that have failed as others of their attempt had gone
   int drains = 0;             // by the controller itself, as seen
+  int configured = 0;         // other configurations in force
   int paused_steps = 0;       // of controllers whose decisions are paused
   int completed = 0;
   int cancelled = 0;

@@ -14,6 +14,7 @@ namespace trainyard::faults {
 World::World(const FaultOptions& options)
     : options_(options),
       random_(options.seed),
+      finishes_(static_cast<std::uint32_t>(options.seed) + 1),
       disk_(options.bug),
       launches_(*this),
       accounts_(options.bug == PlantedBug::kMischarges) {
@@ -72,6 +73,10 @@ void World::ChoosePolicy() {
   if (kNamesGpus.contains(policy_name_)) {
     placement = "gandiva";
   }
+  placement_name_ = placement;
+  if (CanChange(policy_name_) && options_.seed % 2 == 0) {
+    configurations_ = std::make_unique<FaultConfigurations>(cluster_);
+  }
   Result<scenario::Assembly> parts = scenario::AssembleComponents(
       {.policy = policy_name_, .placement = placement, .admission = "all"}, cluster_, "");
   CHECK(parts.ok());
@@ -82,6 +87,9 @@ void World::ChoosePolicy() {
 
 void World::UndrainAll() {
   loss_ = 0;
+  if (configurations_ != nullptr) {
+    ChangeConfiguration({.policy = policy_name_, .placement = placement_name_}, true);
+  }
   for (const NodeSpec& node : cluster_.nodes) {
     v1::ClientRequest request;
     request.mutable_drain()->set_node(node.name);
@@ -151,6 +159,7 @@ FaultResult World::Run() {
   }
   PlanFault();
   PlanSwitches();
+  PlanConfigurations();
   AskForNodes();
   AskForJobs();
   CheckLoaders();

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "faults/configurations.h"
 #include "faults/coverage.h"
 #include "faults/pretended_disk.h"
 #include "faults/pretended_launch.h"
@@ -75,6 +76,9 @@ struct Client {
 
   [[nodiscard]] std::size_t tasks() const { return std::max<std::size_t>(1, indices.size()); }
 };
+
+// Whether any other such policy may take its place in a running world.
+[[nodiscard]] bool CanChange(const std::string& policy);
 
 class World final : public live::LiveOutput {
  public:
@@ -247,6 +251,12 @@ class World final : public live::LiveOutput {
   // An operator pauses decisions or closes the controller at times; in one world of four.
   void PlanSwitches();
   void Switch(bool pauses, bool on);
+  // An admin puts another policy in force at times, or removes a node and lets it come back; in
+  // half of the worlds whose policy may have any other in its place.
+  void PlanConfigurations();
+  void ChangeConfiguration(FaultConfiguration next, bool insists);
+  // What an admin has been told of is in force, or something later.
+  void CheckConfiguration();
   // While decisions are paused none is made, while the controller is closed it has no further job,
   // and what an operator has been told is so.
   void CheckSwitches();
@@ -256,6 +266,7 @@ class World final : public live::LiveOutput {
   void CutOff(std::size_t node);
   void JumpClock(std::size_t node);
   void DrainOrNot(std::size_t node);
+  [[nodiscard]] bool LeavesAlone(const v1::NodeStatus& node) const;
   void AskForNodes();
   void CheckLoaders();
   void CheckEnd();
@@ -271,9 +282,14 @@ class World final : public live::LiveOutput {
 
   FaultOptions options_;
   std::mt19937_64 random_;
+  std::minstd_rand finishes_;  // whether drains let jobs finish
   PretendedDisk disk_;
   Cluster cluster_;
   std::string policy_name_;
+  std::string placement_name_;
+  // Null: nobody changes it.
+  std::unique_ptr<FaultConfigurations> configurations_;
+  std::uint64_t configured_ = 0;  // the number of which an admin has been told
   scenario::Assembly parts_;
   bool shares_gpus_ = false;
   live::SnapshotRules snapshots_;

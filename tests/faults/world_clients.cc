@@ -33,6 +33,9 @@ void World::Call(v1::ClientRequest request, std::function<void(const v1::ClientR
           std::find(nodes.begin(), nodes.end(), cluster_.nodes[n].name) != nodes.end()) {
         drained_at_[n] = now_;
       }
+      if (request.has_configure()) {
+        drained_at_[n] = now_;
+      }
     }
     if (IsSwallowed(request)) {
       return then(AnswerTo(request));

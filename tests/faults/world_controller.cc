@@ -119,11 +119,15 @@ void World::StartController() {
   const std::shared_ptr<engine::Configuration> configuration = parts_.Configure(cluster_);
   configuration->rules = {};
   configuration->overheads = {};
-  live::ControllerSetup setup{.engine = {.configuration = configuration,
-                                         .measured = MeasuredBefore(),
-                                         .observer = &accounts_},
-                              .live = live,
-                              .snapshots = snapshots_};
+  const FaultConfiguration first{.policy = policy_name_, .placement = placement_name_};
+  live::ControllerSetup setup{
+      .engine = {.configuration =
+                     configurations_ == nullptr ? configuration : configurations_->Make(first),
+                 .measured = MeasuredBefore(),
+                 .observer = &accounts_,
+                 .configurations = configurations_.get()},
+      .live = live,
+      .snapshots = snapshots_};
   Result<std::unique_ptr<live::Controller>> opened =
       live::Controller::Open(setup, disk_, *this, ControllerTime());
   if (!opened.ok()) {
@@ -251,6 +255,7 @@ void World::StepController(std::uint64_t life) {
   }
   NoteGrants();
   CheckSwitches();
+  CheckConfiguration();
   CheckStatuses();
   CheckDecisions();
   CheckNodesAlive();

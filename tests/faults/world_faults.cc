@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include "faults/world.h"
 
 namespace trainyard::faults {
+namespace {
+
+// Any of these may take the place of any other.
+constexpr std::array kChanging{"fifo", "srtf", "las", "tiresias", "srsf"};
+
+}  // namespace
 
 // ----------------------------------------------------------------------------------------- faults
 
@@ -101,6 +108,12 @@ void World::DrainOrNot(std::size_t node) {
   v1::ClientRequest request;
   request.mutable_drain()->set_node(cluster_.nodes[node].name);
   request.mutable_drain()->set_drain(Chance(0.3));
+  if (request.drain().drain()) {  // of its own random numbers: the other worlds are as they were
+    request.mutable_drain()->set_finish(finishes_() % 2 == 0);
+    request.mutable_drain()->set_deadline_s(request.drain().finish() && finishes_() % 2 == 0
+                                                ? 20.0 + static_cast<double>(finishes_() % 200)
+                                                : 0);
+  }
   CountStates(request.drain().drain() ? FaultKind::kDrain : FaultKind::kUndrain, node);
   Call(std::move(request), [](const v1::ClientReply& /*reply*/) {});
 }
@@ -117,6 +130,52 @@ void World::PlanSwitches() {
       Switch(pauses, true);
       After(seconds(on_for), [this, pauses] { Switch(pauses, false); });
     });
+  }
+}
+
+bool CanChange(const std::string& policy) {
+  return std::find(kChanging.begin(), kChanging.end(), policy) != kChanging.end();
+}
+
+void World::PlanConfigurations() {
+  if (configurations_ == nullptr) {
+    return;
+  }
+  constexpr std::array kPlacements{"consolidated", "first-fit"};
+  std::minstd_rand random(static_cast<std::uint32_t>(options_.seed) + 2);  // of its own
+  for (Duration at = seconds(60 + random() % 100); at < kFaultsUntil;
+       at += seconds(40 + random() % 300)) {
+    const FaultConfiguration next{
+        .policy = kChanging.at(random() % kChanging.size()),
+        .placement = kPlacements.at(random() % kPlacements.size()),
+        .removed = static_cast<int>(random() % (2 * cluster_.nodes.size())) -
+                   static_cast<int>(cluster_.nodes.size())};
+    After(at, [this, next] { ChangeConfiguration(next, false); });
+  }
+}
+
+void World::ChangeConfiguration(FaultConfiguration next, bool insists) {
+  next.removed = std::max(next.removed, -1);
+  Trace(fmt::format("an admin asks for {}", next.Text()));
+  v1::ClientRequest request;
+  request.mutable_configure()->set_text(next.Text());
+  request.mutable_configure()->set_rehearse(!insists && finishes_() % 4 == 0);
+  Call(std::move(request), [this, next](const v1::ClientReply& reply) {
+    if (reply.has_configure()) {
+      configured_ = std::max(configured_, reply.configure().number());
+      result_.configured += reply.configure().changes().empty() ? 0 : 1;
+    } else if (reply.error().code() != kResourceExhausted) {
+      Violated("another configuration is refused: " + reply.error().message());
+    }
+  });
+}
+
+void World::CheckConfiguration() {
+  const engine::Configuration& now = controller_->engine().configuration();
+  if (now.number < configured_) {
+    Violated(
+        fmt::format("configuration {}, of which an admin has been told, is lost: {} is in force",
+                    configured_, now.number));
   }
 }
 

@@ -27,6 +27,13 @@ void World::CheckDecisions() {
   }
 }
 
+// Jobs that are on the drained node may run until they end, for some time yet.
+bool World::LeavesAlone(const v1::NodeStatus& node) const {
+  constexpr double kSettled = 10;
+  return node.finishing() &&
+         (node.finish_until() == 0 || node.finish_until() - Seconds(now_) > kSettled);
+}
+
 // A job that ran on nodes in use, that is not over and of which its user wants nothing else, has
 // lost its GPUs: somebody else has got some. That these then start CheckStranded sees. Not under
 // policies that choose by the number of GPUs: a gang that they have chosen may then find no place
@@ -40,8 +47,8 @@ void World::CheckVictim(const Accounts::Victim& victim, const Accounts::Step& st
       std::all_of(victim.grant.slices.begin(), victim.grant.slices.end(), [&](const Slice& slice) {
         const v1::NodeStatus& node = nodes[Index(slice.node)];
         const std::optional<TimePoint> calm = CalmSince(Index(slice.node));
-        return node.up() && !node.drained() && calm && now_ - *calm > kSettled &&
-               now_ - drained_at_[Index(slice.node)] > kSettled &&
+        return node.up() && (!node.drained() || LeavesAlone(node)) && calm &&
+               now_ - *calm > kSettled && now_ - drained_at_[Index(slice.node)] > kSettled &&
                witness_.IsOn(static_cast<int>(Index(slice.node)), number);
       });
   const bool plans_by_count =
@@ -49,6 +56,13 @@ void World::CheckVictim(const Accounts::Victim& victim, const Accounts::Step& st
   if (!ran || plans_by_count || book_.MayBeTaken(number) || victim.grant.gpus == 0 ||
       !victim.grant.running || status.request().gpus() != victim.grant.gpus) {
     return;
+  }
+  const bool finishes =
+      std::any_of(victim.grant.slices.begin(), victim.grant.slices.end(),
+                  [&](const Slice& slice) { return nodes[Index(slice.node)].drained(); });
+  if (finishes && status.state() < v1::COMPLETED) {
+    Violated(fmt::format("policy {}: job {} loses its GPUs on a node where it may finish: {}",
+                         policy_name_, number, status.ShortDebugString()));
   }
   ++result_.victims;
   const bool for_another = std::any_of(step.beneficiaries.begin(), step.beneficiaries.end(),

@@ -258,7 +258,7 @@ TEST(LiveTest, ATrainerInCppTellsOfItsProgressAndGoesOnFromItsCheckpoint) {
   const int job = cluster.Submit({"--gpus", "1"}, {TRAINYARD_CPP_TRAINER, "400"});
   ASSERT_TRUE(Eventually([&] { return cluster.StatusOf(job).iterations_done() > 20; }));
   const int drained = cluster.StatusOf(job).grants(0).node() == cluster.node_name(0) ? 0 : 1;
-  EXPECT_EQ(cluster.Ask({"drain", cluster.node_name(drained)}).status, 0);
+  EXPECT_EQ(cluster.Ask({"drain", "--now", cluster.node_name(drained)}).status, 0);
   ASSERT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
   EXPECT_EQ(cluster.StatusOf(job).attempt(), 2U);
   EXPECT_EQ(cluster.StatusOf(job).iterations_done(), 400);
@@ -272,7 +272,7 @@ TEST(LiveTest, JobOfADrainedNodeResumesElsewhereFromItsCheckpoint) {
   const int job = cluster.SubmitWorker({"--gpus", "2", "--workers", "per-node"}, kTrainer);
   ASSERT_TRUE(cluster.AwaitLines(job, "fifth", 1));
   const int drained = NodeOf(cluster, job);
-  EXPECT_EQ(cluster.Ask({"drain", cluster.node_name(drained)}).status, 0);
+  EXPECT_EQ(cluster.Ask({"drain", "--now", cluster.node_name(drained)}).status, 0);
   ASSERT_TRUE(cluster.AwaitLines(job, "from", 2));
   EXPECT_NE(NodeOf(cluster, job), drained);
   EXPECT_NE(cluster.LinesOf(job, "from")[1].rest, "0");
@@ -475,7 +475,7 @@ TEST(LiveTest, DrainedNodeLosesItsJobsToOthersAndGetsNoMore) {
   const int first = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
   ASSERT_TRUE(cluster.AwaitLines(first, "start", 1));
   const std::string drained = cluster.StatusOf(first).grants(0).node();
-  const Answer drain = cluster.Ask({"drain", drained});
+  const Answer drain = cluster.Ask({"drain", "--now", drained});
   EXPECT_TRUE(drain.out == "node " + drained + " is up, draining\n" ||
               drain.out == "node " + drained + " is up, drained\n")
       << drain.out << drain.err;
@@ -499,6 +499,37 @@ TEST(LiveTest, DrainedNodeLosesItsJobsToOthersAndGetsNoMore) {
   EXPECT_EQ(cluster.Ask({"undrain", drained}).status, 0);
   EXPECT_TRUE(cluster.AwaitState(whole, v1::COMPLETED));
   ExpectNeverTwice(cluster);
+}
+
+TEST(LiveTest, JobsOfADrainedNodeFinishThereUnlessADeadlineComesFirst) {
+  LiveCluster cluster({.nodes = 1, .gpus = 2});
+  cluster.Start();
+  const int first = cluster.SubmitWorker({"--gpus", "1"}, Until(cluster, "go"));
+  const int second = cluster.SubmitWorker({"--gpus", "1"}, "sleep 600");
+  ASSERT_TRUE(cluster.AwaitState(first, v1::RUNNING) && cluster.AwaitState(second, v1::RUNNING));
+  const std::string node = cluster.node_name(0);
+  EXPECT_EQ(cluster.Ask({"drain", node, "--reason", "a fan"}).out,
+            fmt::format(
+                "node {0} is up, draining; its jobs run until they end: 1 2 ('trainyard drain {0} "
+                "--now' makes them go on elsewhere)\n",
+                node));
+  EXPECT_THAT(cluster.Ask({"nodes"}).out, HasSubstr("; jobs on it run until they end: a fan;"));
+  const int third = cluster.SubmitWorker({"--gpus", "1"}, "true");
+  cluster.KillController();
+  cluster.StartController();
+  Touch(cluster, "go");
+  ASSERT_TRUE(cluster.AwaitState(first, v1::COMPLETED));
+  EXPECT_EQ(cluster.StateOf(third), v1::WAITING);
+  EXPECT_EQ(cluster.StateOf(second), v1::RUNNING);
+  EXPECT_EQ(cluster.Ask({"drain", node, "--deadline", "1"}).status, 0);
+  ASSERT_TRUE(cluster.AwaitState(second, v1::WAITING));
+  EXPECT_TRUE(Eventually([&] {
+    return cluster.Ask({"drain", node}).out == "node " + node + " is up, drained\n";
+  }));
+  EXPECT_EQ(cluster.Ask({"undrain", node}).status, 0);
+  EXPECT_TRUE(cluster.AwaitState(third, v1::COMPLETED));
+  EXPECT_EQ(cluster.Ask({"cancel", std::to_string(second)}).status, 0);
+  EXPECT_EQ(cluster.Ask({"drain", node, "--now", "--deadline", "1"}).status, 2);
 }
 
 // -------------------------------------------------------------------------------------------- jobs
@@ -852,6 +883,58 @@ TEST(LiveTest, AStartWithOtherOptionsAppliesThem) {
   EXPECT_EQ(cluster.AskFor<v1::NodesReply>({"nodes"}).policy(), "las");
   EXPECT_THAT(cluster.Log("controller"), Not(HasSubstr("configuration 2")));
   EXPECT_EQ(cluster.Ask({"cancel", "1", "2", "3"}).status, 0);
+}
+
+// A node more, another policy, and back, while jobs run; a start with the options of before leaves
+// that as it is.
+TEST(LiveTest, TheConfigurationIsChangedWhileJobsRun) {
+  LiveCluster cluster({.nodes = 2, .gpus = 1});
+  cluster.options().nodes = 1;
+  cluster.Start();
+  const int first = cluster.SubmitWorker({"--gpus", "1"}, "sleep 600");
+  const int second = cluster.SubmitWorker({"--gpus", "1"}, "sleep 600");
+  ASSERT_TRUE(cluster.AwaitState(first, v1::RUNNING));
+  const auto ask = [&cluster](Words words) {  // of commands below others
+    words.insert(words.end(), {"--controller", cluster.address()});
+    return cluster.Run(words);
+  };
+  const std::string added = cluster.node_name(1);
+  cluster.options().nodes = 2;
+  EXPECT_THAT(ask({"node", "add", added, "--gpus", "1", "--rehearse"}).out,
+              HasSubstr("would change configuration 0: node " + added + " added"));
+  EXPECT_EQ(ask({"node", "add", added, "--gpus", "1"}).out,
+            "configuration 1 is in force: node " + added +
+                " added\n  no job gets or loses GPUs by the change itself\n");
+  cluster.StartAgent(1);
+  ASSERT_TRUE(cluster.AwaitState(second, v1::RUNNING));
+
+  const Answer shown = ask({"config", "show"});
+  const std::string file = cluster.Path("las.toml");
+  std::ofstream(file) << std::regex_replace(shown.out, std::regex("policy = 'fifo'"),
+                                            "policy = 'las'");
+  EXPECT_THAT(ask({"config", "diff", file}).out,
+              HasSubstr("'trainyard config apply --check-index 1 " + file + "' does it"));
+  EXPECT_EQ(ask({"config", "apply", "--check-index", "0", file}).status, 1);
+  EXPECT_THAT(ask({"config", "apply", "--check-index", "1", file}).out,
+              HasSubstr("configuration 2 is in force: policy fifo, now las\n"));
+  EXPECT_THAT(ask({"config", "apply", file}).out, HasSubstr("says the same"));
+
+  cluster.KillController();
+  cluster.options().nodes = 1;
+  cluster.StartController();  // with the options of the first start
+  cluster.options().nodes = 2;
+  EXPECT_THAT(cluster.Log("controller"), HasSubstr("configuration 2 is in force, as "));
+  EXPECT_EQ(cluster.AskFor<v1::NodesReply>({"nodes"}).policy(), "las");
+  EXPECT_EQ(cluster.StateOf(second), v1::RUNNING);
+  EXPECT_THAT(ask({"config", "rollback"}).out,
+              HasSubstr("configuration 3 is in force: policy las, now fifo\n"));
+  EXPECT_THAT(ask({"config", "history"}).out, HasSubstr("policy las, now fifo"));
+  EXPECT_THAT(ask({"node", "remove", added}).out,
+              HasSubstr("job 2 gives back 1 GPU on " + added + ", and waits"));
+  ASSERT_TRUE(cluster.AwaitState(second, v1::WAITING));
+  EXPECT_EQ(cluster.StatusOf(first).attempt(), 1U);
+  EXPECT_EQ(cluster.StatusOf(second).failures(), 0U);
+  EXPECT_EQ(cluster.Ask({"cancel", "1", "2"}).status, 0);
 }
 
 TEST(LiveTest, AStateFolderOfAnotherTimeScaleIsRefused) {

@@ -132,7 +132,7 @@ def disturb(cluster: Cluster) -> None:
     cluster.wait_for_progress(2)
     cluster.call("resize", "1", "--gpus", "2")
     cluster.wait_for_progress(3)
-    cluster.call("drain", node)
+    cluster.call("drain", node, "--now")
     wait_until("the drained node is free", lambda: cluster.job()["state"] == "waiting", PATIENCE)
     cluster.call("undrain", node)
     cluster.wait_for_progress(4)

@@ -436,13 +436,15 @@ void AddResize(CLI::App& app, Command& chosen) {
 
 // ------------------------------------------------------------------------------------------- nodes
 
+bool HoldsJobs(const v1::NodeStatus& node) { return node.jobs_size() > 0 || node.other_jobs() > 0; }
+
 std::string NodeState(const v1::NodeStatus& node) {
   return std::string(node.silent() ? "silent"
                      : node.up()   ? "up"
                                    : "down") +
-         (!node.drained()           ? ""
-          : node.leaving_size() > 0 ? ", draining"
-                                    : ", drained");
+         (!node.drained()                              ? ""
+          : HoldsJobs(node) || node.leaving_size() > 0 ? ", draining"
+                                                       : ", drained");
 }
 
 // "3 7 and 1 of others; leaving: 5 (at most 4.0s)"
@@ -572,8 +574,22 @@ void AddNodes(CLI::App& app, Command& chosen) {
 struct DrainOptions : ClusterOptions {
   std::vector<std::string> nodes;
   bool drain = true;
+  bool now = false;
+  double deadline_s = 0;
   std::string reason;
 };
+
+// "; its jobs run until they end: 3 7 ('trainyard drain n0 --now' makes them go on elsewhere)"
+std::string FinishText(const v1::NodeStatus& node) {
+  if (!node.finishing() || !HoldsJobs(node)) {
+    return {};
+  }
+  return fmt::format(
+      "; its jobs run until they end{}: {} ('trainyard drain {} --now' makes them go on "
+      "elsewhere)",
+      node.finish_until() > 0 ? ", or until " + base::UtcText(node.finish_until()) : std::string(),
+      JobsOnText(node), Printable(node.node()));
+}
 
 Status Drain(const DrainOptions& options) {
   v1::ClientRequest request;
@@ -581,13 +597,16 @@ Status Drain(const DrainOptions& options) {
   drain.mutable_nodes()->Assign(options.nodes.begin(), options.nodes.end());
   drain.set_drain(options.drain);
   drain.set_reason(options.reason);
+  drain.set_finish(options.drain && !options.now);
+  drain.set_deadline_s(options.deadline_s);
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   const v1::DrainReply& drained = reply.drain();
   if (options.json) {
     PrintJsonList(std::vector<v1::NodeStatus>(drained.nodes().begin(), drained.nodes().end()));
   }
   for (int i = 0; i < drained.nodes_size() && !options.json; ++i) {
-    fmt::print("node {} is {}\n", Printable(drained.nodes(i).node()), NodeState(drained.nodes(i)));
+    fmt::print("node {} is {}{}\n", Printable(drained.nodes(i).node()), NodeState(drained.nodes(i)),
+               FinishText(drained.nodes(i)));
   }
   return TellLeftOut(drained.left_out());
 }
@@ -597,9 +616,17 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
   options->drain = drain;
   CLI::App* command = app.add_subcommand(
       drain ? "drain" : "undrain",
-      drain ? "clear nodes: their jobs get notice and go on elsewhere" : "give nodes jobs again");
+      drain ? "clear nodes: they get no new jobs, and those on them run until they end"
+            : "give nodes jobs again");
   AddNames(*command, "NODE", options->nodes, "names of nodes, or lists: n[0-2],v0")->required();
   if (drain) {
+    CLI::Option* const now = command->add_flag(
+        "--now", options->now, "jobs on the nodes get notice now, and go on elsewhere");
+    command
+        ->add_option("--deadline", options->deadline_s,
+                     "jobs that have not ended after so many seconds (or 30m, 2h) get notice")
+        ->transform(Span(1))
+        ->excludes(now);
     command->add_option("--reason", options->reason, "why, for whoever looks at `nodes`");
   }
   AddClusterOptions(*command, *options);

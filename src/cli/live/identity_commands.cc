@@ -14,6 +14,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
+#include "cli/live/node_changes.h"
 #include "identity/door.h"
 #include "identity/secret_file.h"
 #include "identity/token.h"
@@ -204,7 +205,8 @@ void AddUserCommands(CLI::App& app, Command& chosen) {
 }
 
 void AddNodeCommands(CLI::App& app, Command& chosen) {
-  CLI::App* node = app.add_subcommand("node", "let machines join (for admins)");
+  CLI::App* node =
+      app.add_subcommand("node", "which nodes there are, and which machines may join (for admins)");
   node->require_subcommand(1);
   const Added token = Add(
       *node,
@@ -213,6 +215,7 @@ void AddNodeCommands(CLI::App& app, Command& chosen) {
   token.command.add_option("--life", token.options.life, "seconds in which it may be used")
       ->capture_default_str();
   AddOutput(token.command, token.options);
+  AddNodeChanges(*node, chosen);
   Add(*node, {"revoke", "let a node in no more until it joins anew", "NODE", Revoke}, chosen);
 }
 

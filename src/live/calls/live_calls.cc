@@ -26,7 +26,8 @@ Result<Reply> LiveCalls::Handle(std::uint64_t number, const v1::ClientRequest& r
     case Family::kNode:
       return nodes_.Drain(call, request.drain());
     case Family::kController:
-      return switches_.Set(call, request.switches());
+      return request.has_switches() ? switches_.Set(call, request.switches())
+                                    : configurations_.Configure(call, request.configure());
     case Family::kAgent:
       return request.has_logs() ? agents_.ReadLogs(call, request.logs())
                                 : agents_.Attach(call, request.attach());

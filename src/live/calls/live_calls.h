@@ -11,6 +11,7 @@
 #include "live/attempts/agent_messages.h"
 #include "live/calls/agent_calls.h"
 #include "live/calls/call.h"
+#include "live/calls/configuration_changes.h"
 #include "live/calls/controller_switches.h"
 #include "live/calls/job_changes.h"
 #include "live/calls/node_changes.h"
@@ -24,8 +25,10 @@ class LiveCalls {
   using Answers = std::vector<std::function<void()>>;
 
   // All must outlive it.
-  LiveCalls(LiveState& state, ViewWriter& views, AgentMessages& messages, LiveOutput& output)
+  LiveCalls(LiveState& state, const engine::Engine& engine, ViewWriter& views,
+            AgentMessages& messages, LiveOutput& output)
       : context_(state, views),
+        configurations_(context_, engine),
         agents_(context_, messages),
         changes_(context_, validation_, messages),
         output_(output) {}
@@ -60,6 +63,7 @@ class LiveCalls {
   [[nodiscard]] Reply Read(const v1::ClientRequest& request);
 
   CallContext context_;
+  ConfigurationChanges configurations_;
   Validation validation_{context_};
   AgentCalls agents_;
   JobChanges changes_;

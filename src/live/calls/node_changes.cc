@@ -10,6 +10,8 @@
 namespace trainyard::live {
 namespace {
 
+constexpr double kLongestDrain = 10 * 365.0 * 24 * 3600;
+
 // By name, each once. The node of the field that calls had first comes first.
 std::vector<std::string> NamesOf(const v1::DrainRequest& request) {
   std::vector<std::string> names(request.nodes().begin(), request.nodes().end());
@@ -19,7 +21,25 @@ std::vector<std::string> NamesOf(const v1::DrainRequest& request) {
   return names;
 }
 
+// Whether the node is to be drained otherwise than it is.
+bool IsAnother(const LiveNode& node, const v1::DrainRequest& request,
+               std::optional<TimePoint> until) {
+  if (!node.drained) {
+    return true;
+  }
+  return request.finish() ? node.finish_until && node.finish_until != until
+                          : node.finish_until.has_value();
+}
+
 }  // namespace
+
+// What becomes of the jobs on nodes that are drained. `until`: as of LiveNode::finish_until.
+std::string NodeChanges::FinishText(std::optional<TimePoint> until) const {
+  return !until                 ? ""
+         : *until == kEndOfTime ? "; jobs on it run until they end"
+                                : "; jobs on it have until " +
+                                      base::UtcText(context_.state().options.UnixSeconds(*until));
+}
 
 Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& request) {
   if (!call.principal.MayOperate()) {
@@ -29,6 +49,12 @@ Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& reque
   if (request.reason().size() > kMostReason) {
     return InvalidArgument("the reason has " + std::to_string(request.reason().size()) +
                            " bytes; expected at most " + std::to_string(kMostReason));
+  }
+  if (!(request.deadline_s() >= 0 && request.deadline_s() <= kLongestDrain) ||
+      (request.deadline_s() > 0 && !(request.drain() && request.finish()))) {
+    return InvalidArgument(
+        "the deadline of a drain is " + std::to_string(request.deadline_s()) +
+        " s; expected 0 to ten years, and one only where jobs may run until they end");
   }
   std::vector<NodeId> nodes;
   std::vector<v1::LeftOut> left;
@@ -64,22 +90,31 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
   LiveState& state = context_.state();
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  std::optional<TimePoint> until;
+  if (request.drain() && request.finish()) {
+    until = request.deadline_s() > 0
+                ? state.now + state.options.Scaled(FromSeconds(request.deadline_s()))
+                : kEndOfTime;
+  }
   std::erase_if(nodes, [&](NodeId id) {
-    return request.drain() == state.nodes[id].drained &&
-           (request.drain() || !state.failures.HasRecord(id));
+    return request.drain() ? !IsAnother(state.nodes[id], request, until)
+                           : !state.nodes[id].drained && !state.failures.HasRecord(id);
   });
   if (nodes.empty()) {
     return;
   }
-  context_.NoteChange(call, request.drain() ? "drained" : "undrained",
-                      {.of_node = true,
-                       .node = nodes.front(),
-                       .text = " at " + base::UtcText(state.options.UnixSeconds(state.now)) +
-                               (request.reason().empty() ? "" : ": " + request.reason()),
-                       .other_nodes = {nodes.begin() + 1, nodes.end()}});
+  context_.NoteChange(
+      call, request.drain() ? "drained" : "undrained",
+      {.of_node = true,
+       .node = nodes.front(),
+       .text = " at " + base::UtcText(state.options.UnixSeconds(state.now)) + FinishText(until) +
+               (request.reason().empty() ? "" : ": " + request.reason()),
+       .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {
     const LiveNode& node = state.nodes[id];
-    if (request.drain()) {
+    if (until) {
+      context_.Add(model::fact::NodeCordoned{.node = id, .until = *until});
+    } else if (request.drain()) {
       context_.Add(model::fact::NodeDrained{.node = id});
     } else {
       context_.Add(model::fact::NodeUndrained{.node = id});

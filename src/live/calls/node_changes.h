@@ -2,6 +2,8 @@
 // Calls by which operators say what becomes of nodes.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "live/calls/call.h"
@@ -17,6 +19,7 @@ class NodeChanges {
   [[nodiscard]] Result<Reply> Drain(const Call& call, const v1::DrainRequest& request);
 
  private:
+  [[nodiscard]] std::string FinishText(std::optional<TimePoint> until) const;
   void AddDrains(const Call& call, const v1::DrainRequest& request, std::vector<NodeId> nodes);
 
   CallContext& context_;

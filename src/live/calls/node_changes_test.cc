@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "support/live_world.h"
@@ -66,6 +68,110 @@ TEST_F(LiveWorldTest, ANodeThatIsDrainedAsItJoinsGetsNoJobs) {
   Open();  // and so does the next controller
   Hello(12, "a");
   EXPECT_EQ(StateOf(1), v1::WAITING);
+}
+
+// Two jobs of one GPU on node a, of which both run; b is there, too.
+class FinishingTest : public LiveWorldTest {
+ protected:
+  FinishingTest() {
+    Hello(10, "a");
+    for (std::uint64_t job = 1; job <= 2; ++job) {
+      EXPECT_EQ(Submit(1), job);
+      Tell(10, Report(job, 1, v1::AttemptReport::RUNNING));
+    }
+    Heard(10);
+  }
+  static v1::ClientRequest Drain(bool finish, double deadline_s = 0) {
+    v1::ClientRequest request;
+    request.mutable_drain()->set_node("a");
+    request.mutable_drain()->set_drain(true);
+    request.mutable_drain()->set_finish(finish);
+    request.mutable_drain()->set_deadline_s(deadline_s);
+    return request;
+  }
+  static v1::ClientRequest Undrain() {
+    v1::ClientRequest request;
+    request.mutable_drain()->set_node("a");
+    return request;
+  }
+  v1::NodeStatus NodeA() { return controller_->world().NodeStatuses()[0]; }
+  // Agents are heard of, so that no lease is over.
+  void Pass(Duration time) {
+    for (Duration left = time; left > Duration{0}; left -= std::chrono::seconds(10)) {
+      v1::AgentMessage beat;
+      beat.mutable_heartbeat();
+      Hear(10, beat);
+      Step(std::min(left, Duration(std::chrono::seconds(10))));
+    }
+  }
+};
+
+TEST_F(FinishingTest, JobsRunUntilTheyEndAndNoneComesBehindThem) {
+  const v1::NodeStatus status = Call(As(Drain(true), 1003, v1::Caller::OPERATOR)).drain().status();
+  EXPECT_TRUE(status.drained());
+  EXPECT_TRUE(status.finishing());
+  EXPECT_EQ(status.jobs_size(), 2);
+  EXPECT_EQ(
+      status.changed_by(),
+      "drained by user1003 (uid 1003, operator) at 1970-01-01T00:00:00Z; jobs on it run until "
+      "they end");
+  EXPECT_EQ(KindsHeard(10), "");
+  EXPECT_EQ(Submit(1), 3U);
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 0));
+  EXPECT_EQ(StateOf(1), v1::COMPLETED);
+  EXPECT_EQ(StateOf(2), v1::RUNNING);
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  EXPECT_EQ(NodeA().jobs_size(), 1);
+  Call(Undrain());
+  EXPECT_EQ(StateOf(2), v1::RUNNING) << "it goes on as it was";
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+}
+
+TEST_F(FinishingTest, AtTheDeadlineThoseThatAreLeftHaveNotice) {
+  EXPECT_EQ(Call(Drain(true, 120)).drain().status().finish_until(), 120);
+  Pass(std::chrono::seconds(119));
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  Open();  // a restart does not forget it
+  Hello(10, "a",
+        {Report(1, 1, v1::AttemptReport::RUNNING), Report(2, 1, v1::AttemptReport::RUNNING)});
+  Heard(10);
+  EXPECT_EQ(NodeA().finish_until(), 120);
+  Pass(std::chrono::seconds(2));
+  EXPECT_NE(KindsHeard(10).find("stop stop "), std::string::npos);
+  EXPECT_FALSE(NodeA().finishing());
+  EXPECT_TRUE(NodeA().drained());
+}
+
+TEST_F(FinishingTest, TheNextDrainCountsUnlessItSaysTheSame) {
+  Call(Drain(true));
+  const std::string digest = controller_->digest();
+  Call(Drain(true));
+  EXPECT_EQ(controller_->digest(), digest);
+  EXPECT_EQ(Call(Drain(true, 60)).drain().status().finish_until(), 60);
+  EXPECT_EQ(Call(Drain(true)).drain().status().finish_until(), 0);
+  EXPECT_EQ(KindsHeard(10), "");
+  EXPECT_FALSE(Call(Drain(false)).drain().status().finishing());
+  EXPECT_EQ(KindsHeard(10), "stop stop ");
+  EXPECT_FALSE(Call(Drain(true)).drain().status().finishing()) << "nothing is left to finish";
+}
+
+TEST_F(FinishingTest, WhatIsLostThereGoesOnElsewhere) {
+  Call(Drain(true));
+  Hello(11, "b");
+  Heard(11);
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));  // somebody has killed it
+  v1::ClientRequest requeue;
+  requeue.mutable_requeue()->set_job(2);
+  Call(requeue);
+  Tell(10, Report(2, 1, v1::AttemptReport::EXITED, 143));
+  EXPECT_EQ(StateOf(2), v1::STARTING);
+  EXPECT_EQ(KindsHeard(11).find("start "), 0U);
+}
+
+TEST_F(FinishingTest, OneThatIsNoDeadlineIsRefused) {
+  EXPECT_EQ(ErrorOf(Drain(true, -1)).find("the deadline of a drain is -1"), 0U);
+  EXPECT_EQ(ErrorOf(Drain(false, 60)).find("the deadline of a drain is 60"), 0U);
+  EXPECT_EQ(ErrorOf(Drain(true, std::nan(""))).find("the deadline of a drain is nan"), 0U);
 }
 
 }  // namespace

@@ -127,9 +127,16 @@ void LiveNodes::Note(const model::Event& event) {
     case model::EventKind::kNodeDrained:
       node.drained = true;
       node.available = false;
+      node.finish_until.reset();
+      return;
+    case model::EventKind::kNodeCordoned:
+      node.drained = true;
+      node.available = false;
+      node.finish_until = event.As<model::fact::NodeCordoned>().until;
       return;
     case model::EventKind::kNodeUndrained:
       node.drained = false;
+      node.finish_until.reset();
       return;
     default:
       return;
@@ -161,6 +168,24 @@ std::optional<TimePoint> LiveNodes::next_end() const {
   return next;
 }
 
+std::vector<NodeId> LiveNodes::DrainsOver(TimePoint now) const {
+  std::vector<NodeId> over;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].finish_until && *nodes_[i].finish_until <= now) {
+      over.push_back(NodeAt(i));
+    }
+  }
+  return over;
+}
+
+std::optional<TimePoint> LiveNodes::next_drain_over() const {
+  TimePoint next = kEndOfTime;
+  for (const LiveNode& node : nodes_) {
+    next = std::min(next, node.finish_until.value_or(kEndOfTime));
+  }
+  return next == kEndOfTime ? std::nullopt : std::optional(next);
+}
+
 void LiveNodes::Restart(TimePoint now) {
   for (LiveNode& node : nodes_) {
     node.heard = now;
@@ -174,6 +199,15 @@ void LiveNodes::Serialize(StateStream& state) {
   }
   for (LiveNode& node : nodes_) {
     state(node);
+  }
+}
+
+void LiveNodes::SerializeFinishing(StateStream& state) {
+  if (state.Size(nodes_.size()) != nodes_.size()) {
+    return state.Fail();
+  }
+  for (LiveNode& node : nodes_) {
+    state(node.finish_until);
   }
 }
 

@@ -25,6 +25,9 @@ struct LiveNode {
   bool alive = false;  // its lease runs
   bool drained = false;
   bool available = false;  // as the engine knows it
+  // Where it is drained and jobs on it may run on until they end: when they must leave at the
+  // latest (kEndOfTime: never).
+  std::optional<TimePoint> finish_until{};
   TimePoint heard{};
   v1::Hello hello;                                   // the last, without attempts and data sets
   v1::DataReport data;                               // the last
@@ -70,10 +73,15 @@ class LiveNodes {
   [[nodiscard]] std::vector<NodeId> Expired(TimePoint now) const;
   // When the next lease is over.
   [[nodiscard]] std::optional<TimePoint> next_end() const;
+  // The drained nodes whose jobs had until `now` to end, and when the next have had their time.
+  [[nodiscard]] std::vector<NodeId> DrainsOver(TimePoint now) const;
+  [[nodiscard]] std::optional<TimePoint> next_drain_over() const;
   // After a restart all leases begin anew.
   void Restart(TimePoint now);
 
   void Serialize(StateStream& state);
+  // LiveNode::finish_until, which snapshots before format 12 have not.
+  void SerializeFinishing(StateStream& state);
 
  private:
   [[nodiscard]] LiveNode& Edit(NodeId node) {

@@ -60,6 +60,7 @@ struct NodeEntry {
   bool alive = false;  // its lease runs
   bool drained = false;
   bool available = false;
+  std::optional<TimePoint> finish_until;  // as of LiveNode
   TimePoint heard{};
   std::uint64_t reported_version = 0;  // LiveNode::version
   std::shared_ptr<const ReportedByAgent> reported;
@@ -88,6 +89,7 @@ struct ClusterView {
   std::string why_starts_wait;
   std::shared_ptr<const v1::ProfilesReply> profiles;
   Switches switches;
+  std::shared_ptr<const ConfigurationHistory> configurations;
 
   [[nodiscard]] const Cluster& cluster() const { return configuration->cluster; }
   [[nodiscard]] const JobEntry& job(JobId id) const { return jobs[Index(id)]; }

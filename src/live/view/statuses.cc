@@ -329,6 +329,10 @@ v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
   status.set_address(hello.address());
   status.set_up(node.alive);
   status.set_drained(node.drained);
+  status.set_finishing(node.finish_until.has_value());
+  status.set_finish_until(node.finish_until.value_or(kEndOfTime) == kEndOfTime
+                              ? 0
+                              : options_.UnixSeconds(*node.finish_until));
   status.set_reason(node.drained ? node.why_drained : std::string());
   status.set_changed_by(node.changed_by);
   status.set_gpus(spec.gpus);
@@ -395,15 +399,40 @@ v1::ClientReply Statuses::AnswerWithNodes(const service::Principal& principal) c
   return reply;
 }
 
-v1::ClientReply Statuses::AnswerWithConfiguration() const {
+v1::ClientReply Statuses::AnswerWithConfiguration(const v1::ConfigurationRequest& request) const {
   const engine::Configuration& present = *view_.configuration;
+  const PastConfiguration* const past =
+      request.has_number() ? view_.configurations->Find(request.number()) : nullptr;
   v1::ClientReply reply;
+  if (request.has_number() && past == nullptr && request.number() != present.number) {
+    *reply.mutable_error() =
+        service::MessageOf({ErrorCode::kNotFound,
+                            fmt::format("there is no configuration {}; expected one of 'trainyard "
+                                        "config history', which has the last {}",
+                                        request.number(), ConfigurationHistory::kMost)});
+    return reply;
+  }
   v1::ConfigurationReply& answer = *reply.mutable_configuration();
-  answer.set_number(present.number);
-  answer.set_author(present.author);
-  answer.set_since(present.since);
-  answer.set_text(present.text);
-  answer.set_sha256(io::Sha256Hex(present.text));
+  answer.set_number(past != nullptr ? past->number : present.number);
+  answer.set_author(past != nullptr ? past->author : present.author);
+  answer.set_since(past != nullptr ? past->since : present.since);
+  answer.set_text(past != nullptr ? past->text : present.text);
+  answer.set_sha256(io::Sha256Hex(answer.text()));
+  const auto add = [&answer](const auto& one) {
+    v1::PastConfiguration& added = *answer.add_history();
+    added.set_number(one.number);
+    added.set_author(one.author);
+    added.set_since(one.since);
+    added.set_changes(one.changes);
+  };
+  if (request.history()) {
+    for (const PastConfiguration& one : view_.configurations->all()) {
+      add(one);
+    }
+    if (view_.configurations->all().empty()) {
+      add(present);
+    }
+  }
   return reply;
 }
 
@@ -422,7 +451,7 @@ v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& request) const {
     return AnswerWithNodes(principal);
   }
   if (request.has_configuration()) {
-    return AnswerWithConfiguration();
+    return AnswerWithConfiguration(request.configuration());
   }
   CHECK(request.has_profiles());
   *reply.mutable_profiles() = *view_.profiles;

@@ -63,6 +63,7 @@ void ViewWriter::RefreshNode(NodeId id) {
                                                      .alive = node.alive,
                                                      .drained = node.drained,
                                                      .available = node.available,
+                                                     .finish_until = node.finish_until,
                                                      .heard = node.heard,
                                                      .why_drained = state_.failures.WhyDrained(id),
                                                      .changed_by = state_.changes.Of(id),
@@ -134,6 +135,7 @@ void ViewWriter::Refresh() {
   }
   draft_.now = state_.now;
   draft_.switches = state_.switches;
+  draft_.configurations = state_.configurations;
   draft_.next_wakeup = engine_.next_wakeup();
   draft_.starts_from = state_.failures.starts_from(state_.now);
   draft_.why_starts_wait = draft_.starts_from ? state_.failures.why_starts_wait() : std::string();

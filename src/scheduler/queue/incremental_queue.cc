@@ -31,6 +31,12 @@ void IncrementalQueue::Note(JobId job, JobChange change, TimePoint now) {
   }
 }
 
+void IncrementalQueue::NoteFreed(const Grant& grant) {
+  if (evictions_) {
+    evictions_->Touch(grant);
+  }
+}
+
 void IncrementalQueue::Withdraw(JobId job) {
   if (evictions_ && index_.Runs(job)) {
     evictions_->Remove(job);
@@ -153,7 +159,7 @@ Selection IncrementalQueue::PlaceWaiting(const Snapshot& snapshot, Packing& pack
       continue;
     }
     selection.blocked.push_back({*job, of.gpus, packing.WhyNot(of), of.kind});
-    if (standings_.walk().misfit != Misfit::kSkip) {
+    if (standings_.walk().misfit != Misfit::kSkip && packing.CanBeMet(of)) {
       BlockBehind(of, selection);
       break;
     }
@@ -185,7 +191,8 @@ std::optional<Grant> IncrementalQueue::Place(JobId job, const Snapshot& snapshot
   const bool holds = held != nullptr && held->gpus > 0;
   const Grant* former = holds && walk.misfit != Misfit::kEvictTail ? held : nullptr;
   std::optional<Grant> grant = packing.TryAdd(*spec, {.gpus = spec->gpus}, former);
-  if (!grant && (walk.preempt || walk.misfit == Misfit::kEvictTail)) {
+  if (!grant && (walk.preempt || walk.misfit == Misfit::kEvictTail) &&
+      packing.CanBeMet(packing.ClassOf(*spec, spec->gpus))) {
     const JobView view = jobs_.at(job);
     InsertPostponed(snapshot.now, index_.StoredRank(job).band == OrderIndex::Band::kFirst);
     Displacement::Outcome outcome =

@@ -21,6 +21,7 @@ class IncrementalQueue final : public OrderedQueue {
                    const QueueRules& rules);
 
   void Note(JobId job, JobChange change, TimePoint now) override;
+  void NoteFreed(const Grant& grant) override;
   [[nodiscard]] Selection Select(const Snapshot& snapshot, Packing& packing) override;
   [[nodiscard]] std::optional<TimePoint> Adopted(const Snapshot& snapshot,
                                                  std::span<const JobId> changed) override;

@@ -21,6 +21,8 @@ class OrderedQueue {
   OrderedQueue& operator=(const OrderedQueue&) = delete;
 
   virtual void Note(JobId job, JobChange change, TimePoint now) = 0;
+  // GPUs are free of a job that was not in the queue.
+  virtual void NoteFreed(const Grant& /*grant*/) {}
   // Which jobs get what at `now`. Changes the packing to the result.
   [[nodiscard]] virtual Selection Select(const Snapshot& snapshot, Packing& packing) = 0;
   // The selection has come true: `changed` are the jobs whose grants differ now. When to decide

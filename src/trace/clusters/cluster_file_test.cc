@@ -126,7 +126,7 @@ TEST(TomlClusterTest, SortsFailuresByTime) {
   const auto cluster = ReadClusterText("c.toml",
                                        "[[nodes]]\ncount = 2\ngpus = 1\n"
                                        "[[failures]]\nnode = \"n1\"\ndown = 100.5\nup = 500\n"
-                                       "[[failures]]\nnode = \"n0\"\ndown = 200\n"
+                                       "[[failures]]\nnode = \"n0\"\ndown = 200\ndrain = true\n"
                                        "[[failures]]\nnode = \"n1\"\ndown = 10\nup = 20\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().message;
   std::string changes;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "io/csv_reader.h"
+#include "io/toml.h"
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"
 
@@ -19,6 +20,8 @@ inline constexpr std::int64_t kMostNodes = 100'000;
 
 // The native file. The name is empty where the file gives none.
 [[nodiscard]] Result<Cluster> ParseClusterToml(const std::string& path, std::string_view text);
+// The same of a file that has been parsed.
+[[nodiscard]] Result<Cluster> ParseClusterToml(const std::string& path, const io::TomlTable& root);
 
 // That of the Synergy simulator, by a reader of our own: the INI libraries at hand do not tell a
 // handler the number of the line, and take anything for a number. The cluster has no name.

@@ -88,6 +88,7 @@ struct Failure {
   NodeId node{};
   TimePoint down{};
   TimePoint up = kEndOfTime;
+  bool drain = false;
 };
 
 // Reads the sections of one file into a cluster.
@@ -218,16 +219,18 @@ class ClusterParser {
   }
 
   Status AddFailure(const io::TomlSection& section) {
+    bool drain = false;
     std::string name;
     std::optional<double> down;
     std::optional<double> up;
     RETURN_IF_ERROR(FirstFailure({
-        section.CheckKeys({"node", "down", "up"}),
+        section.CheckKeys({"node", "down", "up", "drain"}),
         section.Has("node") ? Status{} : section.Bad("no 'node'; expected the name of a node"),
         section.Has("down") ? Status{} : section.Bad("no 'down'; expected a time in seconds"),
         section.ReadText("node", name),
         section.ReadNumber("down", {.most = kMostSeconds}, down),
         section.ReadNumber("up", {.most = kMostSeconds}, up),
+        section.ReadFlag("drain", drain),
     }));
     const auto node = nodes_.find(name);
     if (node == nodes_.end()) {
@@ -237,7 +240,8 @@ class ClusterParser {
     }
     const Failure failure{.node = node->second,
                           .down = AtSeconds(*down),
-                          .up = up.has_value() ? AtSeconds(*up) : kEndOfTime};
+                          .up = up.has_value() ? AtSeconds(*up) : kEndOfTime,
+                          .drain = drain};
     if (failure.up <= failure.down) {
       return section.BadKey("up", "the node is up before it is down; expected 'up' after 'down'");
     }
@@ -256,7 +260,8 @@ class ClusterParser {
       }
     }
     earlier.push_back(failure);
-    cluster_.changes.push_back({.at = failure.down, .node = failure.node, .up = false});
+    cluster_.changes.push_back(
+        {.at = failure.down, .node = failure.node, .up = false, .finish = failure.drain});
     if (failure.up != kEndOfTime) {
       cluster_.changes.push_back({.at = failure.up, .node = failure.node, .up = true});
     }
@@ -276,6 +281,10 @@ class ClusterParser {
 
 Result<Cluster> ParseClusterToml(const std::string& path, std::string_view text) {
   ASSIGN_OR_RETURN(const io::TomlTable root, io::ParseToml(path, text));
+  return ParseClusterToml(path, root);
+}
+
+Result<Cluster> ParseClusterToml(const std::string& path, const io::TomlTable& root) {
   return ClusterParser(path, root).Parse();
 }
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes are up, that is, may be given to jobs; and the jobs that finish on nodes that are
+// not.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "model/job_records.h"
+#include "trainyard/cluster.h"
+#include "trainyard/state.h"
+
+namespace trainyard::engine {
+
+class NodesUp {
+ public:
+  // All are up. `jobs` must outlive it.
+  NodesUp(const Cluster& cluster, const model::JobRecords& jobs);
+
+  // By NodeId.
+  [[nodiscard]] const std::vector<bool>& all() const { return up_; }
+  [[nodiscard]] bool operator[](NodeId node) const { return up_[Index(node)]; }
+  // Of all nodes that are up.
+  [[nodiscard]] int gpus() const { return gpus_; }
+  // How often nodes have come or gone.
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }
+
+  void Set(NodeId node, bool up, const Cluster& cluster);
+  // `after` takes the place of `before`: nodes that are new, or have other GPUs, are not up.
+  void List(const Cluster& before, const Cluster& after);
+
+  // The running jobs that lie on the node, ascending. O(running).
+  [[nodiscard]] std::vector<JobId> JobsOn(NodeId node) const;
+  // Those that lie on some node that is not up. O(running).
+  [[nodiscard]] std::set<JobId> JobsNotOnUp() const;
+  // Whether some of the job's GPUs are on nodes that are up, or not.
+  [[nodiscard]] bool LiesOn(JobId job, bool up) const;
+  // Whether the job can be left alone where it is while the policy goes on with the others, once
+  // `node` is not up: it shares no GPUs and, with a policy that names GPUs, holds none elsewhere.
+  [[nodiscard]] bool MayFinish(JobId job, NodeId node, bool policy_names_gpus) const;
+  // The GPUs that finishing jobs hold on nodes that are up, or on the others. O(finishing).
+  [[nodiscard]] int GpusFinishing(bool up) const;
+
+  void Serialize(StateStream& state) { state(up_, gpus_, changes_); }
+
+ private:
+  const model::JobRecords& jobs_;
+  std::vector<bool> up_;
+  int gpus_;
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace trainyard::engine

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/calls/configuration_changes.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace trainyard::live {
+namespace {
+
+constexpr std::size_t kMostText = 16 << 20;  // a line for each of 100,000 nodes, and more
+
+void PutGrant(const Grant& grant, const Cluster& cluster,
+              google::protobuf::RepeatedPtrField<std::string>& nodes) {
+  for (const Slice& slice : grant.slices) {
+    *nodes.Add() = cluster.nodes[Index(slice.node)].name;
+  }
+}
+
+std::string AuthorOf(const engine::Configuration& present) {
+  return present.author.empty() ? "the options of a start" : present.author;
+}
+
+}  // namespace
+
+Status ConfigurationChanges::Check(const Call& call, const v1::ConfigureRequest& request) const {
+  if (!call.principal.MayAdminister()) {
+    return PermissionDenied(call.principal.text() +
+                            " may not change the configuration; expected an admin");
+  }
+  if (request.text().size() > kMostText) {
+    return InvalidArgument(fmt::format("the configuration has {} bytes; expected at most {}",
+                                       request.text().size(), kMostText));
+  }
+  const engine::Configuration& present = *context_.state().configuration;
+  if (request.has_expected() && request.expected() != present.number) {
+    return FailedPrecondition(fmt::format(
+        "configuration {} is in force by now, since {} by {}: {}; expected {} (--check-index)",
+        present.number, base::UtcText(present.since), AuthorOf(present), present.changes,
+        request.expected()));
+  }
+  return {};
+}
+
+Result<Reply> ConfigurationChanges::Configure(const Call& call,
+                                              const v1::ConfigureRequest& request) {
+  RETURN_IF_ERROR(Check(call, request));
+  const LiveState& state = context_.state();
+  const Result<engine::SharedConfiguration> made = engine_.MakeConfiguration(
+      {.name = request.name().empty() ? "the configuration" : request.name(),
+       .text = request.text(),
+       .author = call.principal.text_with_role(),
+       .since = state.options.UnixSeconds(state.now)},
+      *state.configuration);
+  if (!made.ok()) {
+    return InvalidArgument(made.error().message);
+  }
+  const engine::SharedConfiguration& next = made.value();
+  v1::ConfigureReply reply;
+  if (!next->changes.empty()) {
+    ASSIGN_OR_RETURN(reply, EffectsOf(next));
+  }
+  reply.set_changes(next->changes);
+  const bool applies = !request.rehearse() && !next->changes.empty();
+  if (applies) {
+    Apply(next);
+  }
+  reply.set_number(context_.state().configuration->number);
+  return Reply([reply = std::move(reply)]() -> std::optional<v1::ClientReply> {
+    v1::ClientReply answer;
+    *answer.mutable_configure() = reply;
+    return answer;
+  });
+}
+
+// What a fork of the engine does at this instant with the configuration in force.
+Result<v1::ConfigureReply> ConfigurationChanges::EffectsOf(
+    const engine::SharedConfiguration& next) const {
+  const LiveState& state = context_.state();
+  const std::unique_ptr<engine::Engine> fork = engine_.Fork();
+  const Result<std::span<const model::Action>> actions = fork->Step(
+      {.now = state.now,
+       .events = {{.at = state.now, .fact = model::fact::Configured{.note = next->note}}}});
+  if (!actions.ok()) {
+    return FailedPrecondition("the first decision by that configuration is refused: " +
+                              actions.error().message);
+  }
+  std::set<JobId> jobs;
+  for (const model::Action& action : actions.value()) {
+    if (action.kind != model::ActionKind::kPace && action.kind != model::ActionKind::kTune) {
+      jobs.insert(action.job);
+    }
+  }
+  v1::ConfigureReply reply;
+  for (const JobId job : jobs) {
+    const Grant& before = engine_.records()[Index(job)].grant;
+    const Grant& after = fork->records()[Index(job)].grant;
+    if (before == after) {
+      continue;
+    }
+    v1::JobEffect& effect = *reply.add_effects();
+    effect.set_job(state.numbers.Of(job));
+    effect.set_gpus_before(before.gpus);
+    effect.set_gpus_after(after.gpus);
+    PutGrant(before, engine_.cluster(), *effect.mutable_nodes_before());
+    PutGrant(after, fork->cluster(), *effect.mutable_nodes_after());
+  }
+  return reply;
+}
+
+// Agents that are connected, with the GPUs that the nodes have from now on, serve at once.
+void ConfigurationChanges::Apply(const engine::SharedConfiguration& next) {
+  context_.Add(model::fact::Configured{.note = next->note});
+  const LiveState& state = context_.state();
+  for (std::size_t i = 0; i < state.nodes.size(); ++i) {
+    const NodeId id = NodeAt(i);
+    const LiveNode& node = state.nodes[id];
+    const int gpus = state.cluster.nodes[i].gpus;
+    if (node.connection && !node.available && !node.drained && gpus > 0 &&
+        node.hello.gpus() == gpus) {
+      context_.Add(model::fact::NodeUp{.node = id});
+    }
+  }
+}
+
+}  // namespace trainyard::live

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults/configurations.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "base/check.h"
+#include "profile/execution_model.h"
+#include "scenario/assembly.h"
+
+namespace trainyard::faults {
+
+std::string FaultConfiguration::Text() const {
+  return fmt::format("{} {} {} {}", number, policy, placement, removed);
+}
+
+std::optional<FaultConfiguration> FaultConfiguration::From(const std::string& text) {
+  FaultConfiguration read;
+  std::istringstream in(text);
+  in >> read.number >> read.policy >> read.placement >> read.removed;
+  return in && in.eof() ? std::optional(read) : std::nullopt;
+}
+
+engine::SharedConfiguration FaultConfigurations::Make(const FaultConfiguration& of) const {
+  Result<scenario::Assembly> assembled = scenario::AssembleComponents(
+      {.policy = of.policy, .placement = of.placement, .admission = "all"}, cluster_, "");
+  CHECK(assembled.ok());
+  const auto parts = std::make_shared<scenario::Assembly>(std::move(assembled).value());
+  parts->rates = profile::MakeMixedModel(nullptr);
+  Cluster cluster = cluster_;
+  if (of.removed >= 0) {
+    cluster.nodes[static_cast<std::size_t>(of.removed)].gpus = 0;
+  }
+  const std::shared_ptr<engine::Configuration> made = parts->Configure(std::move(cluster));
+  made->rules = {};
+  made->overheads = {};
+  made->number = of.number;
+  made->note = of.Text();
+  made->text = made->note;
+  made->owner = parts;
+  return made;
+}
+
+Result<engine::SharedConfiguration> FaultConfigurations::Read(
+    std::string_view note, const engine::Configuration& /*present*/) const {
+  const std::optional<FaultConfiguration> read = FaultConfiguration::From(std::string(note));
+  return read ? Result(Make(*read)) : BadInput("'" + std::string(note) + "' is no configuration");
+}
+
+Result<engine::SharedConfiguration> FaultConfigurations::Make(
+    const engine::AskedConfiguration& asked, const engine::Configuration& present) const {
+  std::optional<FaultConfiguration> read = FaultConfiguration::From(asked.text);
+  const std::optional<FaultConfiguration> former = FaultConfiguration::From(present.note);
+  if (!read || !former) {
+    return BadInput("'" + asked.text + "' is no configuration");
+  }
+  read->number = former->number;
+  const bool is_other = read->Text() != former->Text();
+  read->number = present.number + 1;
+  const engine::SharedConfiguration next = Make(*read);
+  auto changed = std::make_shared<engine::Configuration>(*next);
+  changed->changes = is_other ? "others" : "";
+  return engine::SharedConfiguration(changed);
+}
+
+}  // namespace trainyard::faults

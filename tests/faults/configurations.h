@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configurations of a world of faults: what admins ask for, and the notes of the journal.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/configuration.h"
+#include "trainyard/cluster.h"
+
+namespace trainyard::faults {
+
+struct FaultConfiguration {
+  std::uint64_t number = 0;
+  std::string policy{};
+  std::string placement{};
+  int removed = -1;  // the node that is not there; -1: all are
+
+  [[nodiscard]] std::string Text() const;
+  [[nodiscard]] static std::optional<FaultConfiguration> From(const std::string& text);
+};
+
+class FaultConfigurations final : public engine::ConfigurationSource {
+ public:
+  // `cluster`: with all nodes; must outlive it.
+  explicit FaultConfigurations(const Cluster& cluster) : cluster_(cluster) {}
+
+  [[nodiscard]] engine::SharedConfiguration Make(const FaultConfiguration& of) const;
+  [[nodiscard]] Result<engine::SharedConfiguration> Read(
+      std::string_view note, const engine::Configuration& present) const override;
+  [[nodiscard]] Result<engine::SharedConfiguration> Make(
+      const engine::AskedConfiguration& asked, const engine::Configuration& present) const override;
+
+ private:
+  const Cluster& cluster_;
+};
+
+}  // namespace trainyard::faults
