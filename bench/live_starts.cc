@@ -157,11 +157,12 @@ double Run(int clients, int jobs) {
   daemon::Mailbox mailbox;
   std::atomic<int> port = 0;
   std::thread controller([&] {
-    const Status status = daemon::RunController({.state = state,
-                                                 .listen = "127.0.0.1:0",
-                                                 .cluster = fmt::format("{}x{}", kNodes, kGpus),
-                                                 .names = {.policy = "fifo"}},
-                                                mailbox, [&port](int of) { port = of; });
+    const Status status =
+        daemon::RunController({.state = state,
+                               .listen = "127.0.0.1:0",
+                               .cluster = fmt::format("{}x{}", kNodes, kGpus),
+                               .names = {.policy = "fifo"}},
+                              mailbox, [&port](const daemon::Ready& ready) { port = ready.port; });
     if (!status.ok()) {
       fmt::print(stderr, "{}\n", status.error().message);
       std::exit(1);

@@ -42,10 +42,16 @@ struct GpuType {
 
 // One node goes down or comes back (cluster file, [[failures]]).
 struct NodeChange {
+  // What becomes of jobs on a node that is not up any more.
+  enum class How : std::uint8_t {
+    kFails,   // they lose their GPUs, and the work since their last checkpoint
+    kNotice,  // they lose their GPUs and no work
+    kFinish,  // they run on until they end; the node gets no others
+  };
   TimePoint at{};
   NodeId node{};
-  bool up = false;      // the state of the node from then on
-  bool finish = false;  // not up, but jobs on it run on until they end
+  bool up = false;  // the state of the node from then on
+  How how = How::kFails;
 };
 
 struct Cluster {

@@ -52,8 +52,44 @@ std::string UnknownCommand(const CLI::App& app, std::string_view path, std::stri
     }
   }
   // No slip of the pen, but what other programs call it.
-  if (word == "check" && std::find(names.begin(), names.end(), "validate") != names.end()) {
-    return fmt::format("{}: unknown command 'check'; did you mean 'validate'?\n", path);
+  struct Elsewhere {
+    std::string_view path;
+    std::string_view word;
+    std::string_view here;
+  };
+  static constexpr std::array kElsewhere{
+      Elsewhere{"trainyard trace", "check", "trainyard trace validate"},
+      Elsewhere{"trainyard", "cordon", "trainyard drain"},
+      Elsewhere{"trainyard", "uncordon", "trainyard undrain"},
+      Elsewhere{"trainyard", "evict", "trainyard requeue"},
+      Elsewhere{"trainyard", "top", "trainyard nodes"},
+      Elsewhere{"trainyard", "get", "trainyard status' or 'trainyard nodes"},
+      Elsewhere{"trainyard", "describe", "trainyard status JOB"},
+      Elsewhere{"trainyard", "delete", "trainyard cancel' or 'trainyard node remove"},
+      Elsewhere{"trainyard", "reload", "trainyard config apply"},
+      Elsewhere{"trainyard node", "list", "trainyard nodes"},
+      Elsewhere{"trainyard node", "show", "trainyard nodes"},
+      Elsewhere{"trainyard node", "get", "trainyard nodes"},
+      Elsewhere{"trainyard node", "drain", "trainyard drain"},
+      Elsewhere{"trainyard node", "cordon", "trainyard drain"},
+      Elsewhere{"trainyard node", "undrain", "trainyard undrain"},
+      Elsewhere{"trainyard node", "uncordon", "trainyard undrain"},
+      Elsewhere{"trainyard node", "delete", "trainyard node remove"},
+      Elsewhere{"trainyard node", "rm", "trainyard node remove"},
+      Elsewhere{"trainyard config", "get", "trainyard config show"},
+      Elsewhere{"trainyard config", "view", "trainyard config show"},
+      Elsewhere{"trainyard config", "set", "trainyard config apply"},
+      Elsewhere{"trainyard config", "edit",
+                "trainyard config show > FILE' and 'trainyard config apply FILE"},
+      Elsewhere{"trainyard config", "list", "trainyard config history"},
+      Elsewhere{"trainyard config", "log", "trainyard config history"},
+      Elsewhere{"trainyard config", "undo", "trainyard config rollback"},
+      Elsewhere{"trainyard config", "plan", "trainyard config diff"},
+      Elsewhere{"trainyard config", "validate", "trainyard config diff"}};
+  for (const Elsewhere& one : kElsewhere) {
+    if (one.path == path && one.word == word) {
+      return fmt::format("{}: unknown command '{}'; did you mean '{}'?\n", path, word, one.here);
+    }
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   return fmt::format("{}: {}\n", path, base::UnknownName("command", word, known));

@@ -49,6 +49,8 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
       .add_option("--cluster", options.inputs.cluster,
                   "cluster file (TOML or one-row CSV), or NODESxGPUS such as 16x8")
       ->required();
+  command.add_option("--changes", options.inputs.changes,
+                     "nodes that come and go, and other policies, at times of the trace (TOML)");
   command.add_option("--format", options.inputs.format, "trace format (default: recognised)");
   command.add_option("--profiles", options.inputs.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file");
@@ -76,6 +78,7 @@ Status CheckRunOutputs(const RunOptions& options, const std::vector<NamedPath>& 
   return CheckOutputs(
       {{.name = "TRACE", .path = options.inputs.trace},
        {.name = "--cluster", .path = options.inputs.cluster},
+       {.name = "--changes", .path = options.inputs.changes},
        {.name = "--profiles", .path = options.inputs.profiles},
        {.name = "--measured", .path = options.inputs.measured},
        {.name = "--preset", .path = std::string(scenario::PresetPath(options.names.preset))}},

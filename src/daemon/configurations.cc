@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/try.h"
-#include "io/file.h"
 #include "io/toml.h"
 #include "live/live_world.h"
 #include "scenario/assembly.h"
@@ -33,6 +32,9 @@ namespace {
 
 // Raised when notes are laid out otherwise; earlier ones must go on being read.
 constexpr int kNoteVersion = 1;
+
+constexpr double kMilli = 1000;
+constexpr double kMibPerGib = 1024;
 
 // What a configuration is made of, owned by it.
 struct Parts {
@@ -102,6 +104,36 @@ Result<std::shared_ptr<engine::Configuration>> Assemble(GivenConfiguration& give
   return made;
 }
 
+NodeSpec* FindNode(Cluster& cluster, std::string_view name) {
+  const auto found = std::find_if(cluster.nodes.begin(), cluster.nodes.end(),
+                                  [name](const NodeSpec& node) { return node.name == name; });
+  return found == cluster.nodes.end() ? nullptr : &*found;
+}
+
+// Does to `merged` what leads from `before` to `asked`.
+void MergeNodes(const Cluster& before, const Cluster& asked, Cluster& merged) {
+  std::map<std::string, NodeSpec, std::less<>> gone;
+  for (const NodeSpec& node : before.nodes) {
+    gone.emplace(node.name, node);
+  }
+  for (const NodeSpec& node : asked.nodes) {
+    const auto was = gone.extract(node.name);
+    if (!was.empty() && IsSame(was.mapped(), node)) {
+      continue;
+    }
+    if (NodeSpec* const present = FindNode(merged, node.name)) {
+      *present = node;
+    } else {
+      merged.nodes.push_back(node);
+    }
+  }
+  for (const auto& [name, node] : gone) {
+    if (NodeSpec* const present = FindNode(merged, name)) {
+      present->gpus = 0;
+    }
+  }
+}
+
 void AddChange(std::string& changes, const std::string& change) {
   changes += (changes.empty() ? "" : "; ") + change;
 }
@@ -112,6 +144,26 @@ void CompareNames(std::string_view what, const std::string& former, const std::s
   if (former != next) {
     AddChange(changes, fmt::format("{} {}, now {}", what, shown(former), shown(next)));
   }
+}
+
+// "GPU type V100, now A100, 8 CPUs, now 16"
+std::string DifferencesOf(const NodeSpec& was, const NodeSpec& is) {
+  std::string text;
+  const auto add = [&text](std::string_view what, const auto& one, const auto& other) {
+    if (one != other) {
+      text += fmt::format("{}{} {}, now {}", text.empty() ? "" : ", ", what, one, other);
+    }
+  };
+  const auto shown = [](const std::string& type) { return type.empty() ? "none" : type; };
+  add("GPU type", shown(was.gpu_type), shown(is.gpu_type));
+  add("CPUs", static_cast<double>(was.capacity.milli_cpus) / kMilli,
+      static_cast<double>(is.capacity.milli_cpus) / kMilli);
+  add("GiB of memory", static_cast<double>(was.capacity.memory_mib) / kMibPerGib,
+      static_cast<double>(is.capacity.memory_mib) / kMibPerGib);
+  add("switch", was.switch_index, is.switch_index);
+  add("MiB of cache", was.cache_mib, is.cache_mib);
+  add("kB/s of fetches", was.remote_kbps, is.remote_kbps);
+  return text;
 }
 
 void CompareNodes(const Cluster& former, const Cluster& next, std::string& changes) {
@@ -131,7 +183,7 @@ void CompareNodes(const Cluster& former, const Cluster& next, std::string& chang
       AddChange(changes, fmt::format("node {} has {} GPUs, now {}", node.name, was.mapped().gpus,
                                      node.gpus));
     } else if (!was.empty() && !IsSame(was.mapped(), node)) {
-      AddChange(changes, "node " + node.name + " changed");
+      AddChange(changes, "node " + node.name + ": " + DifferencesOf(was.mapped(), node));
     }
   }
   for (const auto& [name, node] : named) {
@@ -140,8 +192,6 @@ void CompareNodes(const Cluster& former, const Cluster& next, std::string& chang
 }
 
 void AddNode(const NodeSpec& node, std::string& text) {
-  constexpr double kMilli = 1000;
-  constexpr double kMibPerGib = 1024;
   const auto add = [&text](std::string_view key, double value) {
     text += value == 0 ? "" : fmt::format("{} = {}\n", key, value);
   };
@@ -192,7 +242,7 @@ Result<GivenConfiguration> Given(const scenario::PresetRequest& names, const std
   GivenConfiguration given{.names = names};
   ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
   ASSIGN_OR_RETURN(given.cluster, trace::ReadCluster(cluster));
-  given.options = io::Sha256Hex(ContentOf(given));
+  given.options = ContentOf(given);
   return given;
 }
 
@@ -217,6 +267,38 @@ Result<GivenConfiguration> FromText(const std::string& path, std::string_view te
   });
   ASSIGN_OR_RETURN(given.cluster, trace::ParseClusterToml(path, root));
   return given;
+}
+
+Result<GivenConfiguration> Merged(const GivenConfiguration& present,
+                                  const GivenConfiguration& asked) {
+  if (present.options.empty()) {
+    return asked;
+  }
+  ASSIGN_OR_RETURN(const GivenConfiguration before, GivenConfiguration::From(present.options));
+  GivenConfiguration merged = present;
+  merged.options = asked.options;
+  const auto take = [](const auto& was, const auto& is, auto& to) { to = was == is ? to : is; };
+  if (before.preset != asked.preset) {
+    merged.preset = asked.preset;
+    merged.names.preset = asked.names.preset;
+  }
+  take(before.names.policy, asked.names.policy, merged.names.policy);
+  take(before.names.placement, asked.names.placement, merged.names.placement);
+  take(before.names.admission, asked.names.admission, merged.names.admission);
+  take(before.names.grouping, asked.names.grouping, merged.names.grouping);
+  take(before.names.tuning, asked.names.tuning, merged.names.tuning);
+  take(before.cluster.name, asked.cluster.name, merged.cluster.name);
+  take(before.cluster.checkpoint_interval, asked.cluster.checkpoint_interval,
+       merged.cluster.checkpoint_interval);
+  if (!std::equal(before.cluster.gpu_types.begin(), before.cluster.gpu_types.end(),
+                  asked.cluster.gpu_types.begin(), asked.cluster.gpu_types.end(),
+                  [](const GpuType& one, const GpuType& other) {
+                    return one.name == other.name && one.speed == other.speed;
+                  })) {
+    merged.cluster.gpu_types = asked.cluster.gpu_types;
+  }
+  MergeNodes(before.cluster, asked.cluster, merged.cluster);
+  return merged;
 }
 
 std::string ChangesBetween(const GivenConfiguration& former, const GivenConfiguration& next) {
@@ -314,12 +396,17 @@ Result<engine::SharedConfiguration> Configurations::Make(
     const engine::AskedConfiguration& asked, const engine::Configuration& present) const {
   ASSIGN_OR_RETURN(GivenConfiguration given, FromText(asked.name, asked.text));
   ASSIGN_OR_RETURN(const GivenConfiguration former, GivenConfiguration::From(present.note));
+  if (given.names == scenario::PresetRequest{}) {  // a cluster file
+    given.names = former.names;
+    given.preset = former.preset;
+  }
   given.changes = ChangesBetween(former, given);
   given.number = present.number + 1;
   given.author = asked.author;
   given.since = asked.since;
   given.options = former.options;
-  return Read(given.Note(), present);
+  Result<engine::SharedConfiguration> next = Read(given.Note(), present);
+  return next.ok() ? std::move(next) : InvalidArgument(asked.name + ": " + next.error().message);
 }
 
 }  // namespace trainyard::daemon

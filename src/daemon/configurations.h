@@ -20,8 +20,8 @@ struct GivenConfiguration {
   std::string author{};   // who has made the change; empty: the options of a start
   double since = 0;       // Unix time
   std::string changes{};  // from the one before, in words
-  // The digest of what the options of the last start ask for (Given), so that a start with the same
-  // ones leaves what has been applied since.
+  // What the options of the last start ask for (Given), as a note without options: the next start
+  // changes only what its options say otherwise than these.
   std::string options{};
   scenario::PresetRequest names{};
   std::string preset{};  // PresetContent; what `names.preset` gives must not have changed
@@ -34,8 +34,8 @@ struct GivenConfiguration {
   [[nodiscard]] static Result<GivenConfiguration> From(std::string_view note);
 };
 
-// The names and nodes as they are, with the digest of them, without number and author. Errors: a
-// preset or a cluster file that cannot be read.
+// The names and nodes as they are, also as `options`, without number and author. Errors: a preset
+// or a cluster file that cannot be read.
 [[nodiscard]] Result<GivenConfiguration> Given(const scenario::PresetRequest& names,
                                                const std::string& cluster);
 
@@ -44,6 +44,11 @@ struct GivenConfiguration {
 
 // As TOML: names and nodes, those of `--cluster` by their hosts. Removed nodes are not in it.
 [[nodiscard]] std::string TextOf(const GivenConfiguration& given);
+
+// `present` with what `asked` says otherwise than the options of the last start, which `present`
+// knows: names, nodes, types of GPUs. The rest is as it has been applied since.
+[[nodiscard]] Result<GivenConfiguration> Merged(const GivenConfiguration& present,
+                                                const GivenConfiguration& asked);
 
 // "policy fifo, now srtf; node c added"; empty: both mean the same.
 [[nodiscard]] std::string ChangesBetween(const GivenConfiguration& former,

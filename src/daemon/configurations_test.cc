@@ -89,7 +89,7 @@ TEST(ConfigurationsTest, TheTextSaysTheSame) {
 TEST(ConfigurationsTest, ATextMakesTheNextOne) {
   const Configurations configurations("");
   GivenConfiguration given = GivenBy("fifo", "2x4");
-  EXPECT_EQ(given.options.size(), 64U);
+  EXPECT_EQ(GivenConfiguration::From(given.options).value().names.policy, "fifo");
   const auto first = configurations.Read(given.Note(), {});
   ASSERT_TRUE(first.ok()) << first.error().message;
   const auto ask = [&](const std::string& text) {
@@ -111,6 +111,10 @@ TEST(ConfigurationsTest, ATextMakesTheNextOne) {
     const auto made = ask(text);
     return made.ok() ? std::string() : made.error().message;
   };
+  const auto nodes = ask("[[nodes]]\nhost = 'n1'\ngpus = 4\n");
+  EXPECT_EQ(nodes.value()->changes, "node n0 removed") << "a cluster file names no policy";
+  EXPECT_THAT(error("policy = 'nosuch'\n[[nodes]]\ngpus = 1\n"),
+              testing::StartsWith("new.toml: unknown policy 'nosuch'"));
   EXPECT_THAT(error("policy = 'srtf'\npolciy = 'las'\n"),
               testing::StartsWith("new.toml:2: unknown top-level key 'polciy'; did you mean"));
   EXPECT_THAT(error("policy = 'srtf'\n[[nodes]]\ngpus = 0\n"), testing::StartsWith("new.toml:3: "));
@@ -119,6 +123,30 @@ TEST(ConfigurationsTest, ATextMakesTheNextOne) {
   EXPECT_THAT(error("policy = 'nosuch'\n[[nodes]]\ngpus = 1\n"), HasSubstr("nosuch"));
   EXPECT_THAT(error(""), HasSubstr("nodes"));
   EXPECT_THAT(error("[[nodes"), testing::StartsWith("new.toml:1: not TOML"));
+}
+
+// What has been applied between two starts stays, but for what the second one asks for otherwise.
+TEST(ConfigurationsTest, AStartChangesOnlyWhatItsOptionsChange) {
+  const GivenConfiguration first = GivenBy("fifo", "3x4");
+  GivenConfiguration present = first;
+  present.names.policy = "las";
+  present.names.placement = "first-fit";
+  present.cluster.nodes.push_back({.name = "added", .gpus = 8});
+  present.cluster.nodes[1].gpus = 2;
+  const auto merged = [&present](const GivenConfiguration& asked) {
+    const Result<GivenConfiguration> both = Merged(present, asked);
+    EXPECT_TRUE(both.ok());
+    return ChangesBetween(present, both.value());
+  };
+  EXPECT_EQ(merged(first), "");
+  EXPECT_EQ(merged(GivenBy("srtf", "3x4")), "policy las, now srtf");
+  EXPECT_EQ(merged(GivenBy("las", "3x4")), "");
+  EXPECT_EQ(merged(GivenBy("fifo", "2x4")), "node n2 removed");
+  EXPECT_EQ(merged(GivenBy("fifo", "4x4")), "node n3 added");
+  EXPECT_EQ(merged(GivenBy("fifo", "3x8")),
+            "node n0 has 4 GPUs, now 8; node n1 has 2 GPUs, now 8; node n2 has 4 GPUs, now 8");
+  const Result<GivenConfiguration> both = Merged(present, GivenBy("srtf", "3x4"));
+  EXPECT_EQ(GivenConfiguration::From(both.value().options).value().names.policy, "srtf");
 }
 
 TEST(ConfigurationsTest, NodesKeepTheirPlaces) {
@@ -197,8 +225,9 @@ std::vector<std::string> OneStep(ControllerOptions options, Status& status) {
   options.listen = "127.0.0.1:0";
   options.log = [&lines](const std::string& line) { lines.push_back(line); };
   Mailbox mailbox;
-  status = RunController(
-      options, mailbox, [&mailbox](int /*port*/) { mailbox.Put([&mailbox] { mailbox.Close(); }); });
+  status = RunController(options, mailbox, [&mailbox](const Ready& /*ready*/) {
+    mailbox.Put([&mailbox] { mailbox.Close(); });
+  });
   return lines;
 }
 

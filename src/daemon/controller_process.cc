@@ -334,30 +334,33 @@ Result<Outboxes> OpenOutboxes(const ControllerOptions& options, store::NoticeTab
   return all;
 }
 
-// Where the options ask for another configuration than the present one, it takes its place with the
-// first step. Returns the one that holds then.
+// Where the options ask for another configuration than at the last start, it takes the place of the
+// present one with the next step. Returns the one that holds then. `which`: the options.
 Result<engine::SharedConfiguration> Configure(const ControllerOptions& options,
-                                              GivenConfiguration given,
+                                              std::string_view which, GivenConfiguration given,
                                               const Configurations& configurations,
                                               live::Controller& controller) {
   const engine::SharedConfiguration& present = controller.engine().shared_configuration();
   ASSIGN_OR_RETURN(const GivenConfiguration former, GivenConfiguration::From(present->note));
-  given.changes = ChangesBetween(former, given);
   if (former.options == given.options) {
-    if (!given.changes.empty()) {
+    if (!ChangesBetween(former, given).empty()) {
       Log(options,
-          fmt::format("configuration {} is in force, as {} has applied it; the options of this "
-                      "start are those of the last one and change nothing",
-                      present->number, present->author));
+          fmt::format(
+              "configuration {} is in force, as {} has applied it; {} are those of the last "
+              "start and change nothing",
+              present->number, present->author, which));
     }
     return present;
   }
+  ASSIGN_OR_RETURN(given, Merged(former, given));
+  given.changes = ChangesBetween(former, given);
   given.number = present->number + 1;
+  given.author.clear();
   given.since = LiveClock::UnixNow();
   ASSIGN_OR_RETURN(engine::SharedConfiguration next, configurations.Read(given.Note(), *present));
   RETURN_IF_ERROR(controller.world().OnConfiguration(next->note));
   Log(options,
-      fmt::format("configuration {}, by the options of this start: {}", next->number,
+      fmt::format("configuration {}, by {}: {}", next->number, which,
                   next->changes.empty() ? "they ask for what is in force" : next->changes));
   return next;
 }
@@ -366,8 +369,12 @@ std::function<void(const std::string&)> ChangesOf(const ControllerOptions& optio
   return options.logs_changes ? options.log : std::function<void(const std::string&)>();
 }
 
-std::vector<std::string> NodesOf(const Cluster& cluster) {
+// That may join; empty: any.
+std::vector<std::string> NodesOf(const ControllerOptions& options, const Cluster& cluster) {
   std::vector<std::string> nodes;
+  if (options.live.open_nodes > 0) {
+    return nodes;
+  }
   for (const NodeSpec& node : cluster.nodes) {
     nodes.push_back(node.name);
   }
@@ -380,7 +387,7 @@ Result<std::unique_ptr<identity::Authority>> OpenAuthority(const ControllerOptio
                                     .all_users = options.all_users,
                                     .operators = options.operators,
                                     .admins = options.admins,
-                                    .nodes = NodesOf(cluster),
+                                    .nodes = NodesOf(options, cluster),
                                     .munge = options.munge,
                                     .certificate_life = options.certificate_life,
                                     .now = {},
@@ -440,15 +447,19 @@ Periodic Renewing(const ControllerOptions& options, identity::Authority& authori
 // Takes other options while it lives.
 class Reloading {
  public:
+  // `configure` is given options whose configuration is good, on a thread of its own.
   Reloading(const ControllerOptions& options, service::AccessControl& access,
-            rpc::RpcServer& server)
-      : options_(options) {
+            rpc::RpcServer& server, std::function<void(GivenConfiguration given)> configure)
+      : options_(options), configure_(std::move(configure)) {
     if (options_.reloads != nullptr) {
-      options_.reloads->Serve([&](const ControllerOptions& now) {
+      options_.reloads->Serve([&](const ControllerOptions& now) -> Status {
+        ASSIGN_OR_RETURN(Asked asked, Check(now, Configurations(options_.profiles)));
+        configure_(std::move(asked.given));
         access.authority()->SetAccess(now.all_users, now.operators, now.admins);
         access.SetUserCalls(UserCallsOf(now));
         server.CutRevoked();
         WarnOfUsers(now);
+        return {};
       });
     }
   }
@@ -462,6 +473,7 @@ class Reloading {
 
  private:
   const ControllerOptions& options_;
+  const std::function<void(GivenConfiguration given)> configure_;
 };
 
 // Kept in the store: when there was a controller last. Copies of the state have it, too.
@@ -511,7 +523,7 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
     RETURN_IF_ERROR(controller.Step(clock.Now()));
     if (controller.engine().shared_configuration() != configuration) {
       configuration = controller.engine().shared_configuration();
-      upkeep.authority.SetNodes(NodesOf(configuration->cluster));
+      upkeep.authority.SetNodes(NodesOf(options, configuration->cluster));
     }
     for (const std::unique_ptr<Outbox>& outbox : upkeep.outboxes) {
       outbox->Save();
@@ -552,7 +564,7 @@ Status CheckController(const ControllerOptions& options) {
 }
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,
-                     const std::function<void(int port)>& on_ready) {
+                     const std::function<void(const Ready& ready)>& on_ready) {
   const Configurations configurations(options.profiles);
   ASSIGN_OR_RETURN(Asked asked, Check(options, configurations));
   ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
@@ -602,7 +614,8 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   LogRestart(options, *controller.value(),
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   ASSIGN_OR_RETURN(const engine::SharedConfiguration configuration,
-                   Configure(options, std::move(asked.given), configurations, *controller.value()));
+                   Configure(options, "the options of this start", std::move(asked.given),
+                             configurations, *controller.value()));
   WarnOfUsers(options);
   transport.Open(controller.value()->world());
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority,
@@ -614,10 +627,25 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    OpenDoor(options, server->port(), *authority));
   const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
-  on_ready(server->port());
+  const Cluster& cluster = configuration->cluster;
+  on_ready(
+      {.port = server->port(),
+       .policy = configuration->policy,
+       .nodes = static_cast<int>(std::count_if(cluster.nodes.begin(), cluster.nodes.end(),
+                                               [](const NodeSpec& node) { return node.gpus > 0; })),
+       .gpus = cluster.total_gpus()});
   Status status;
   {
-    const Reloading reloading(options, access, *server);
+    live::Controller& running = *controller.value();
+    const Reloading reloading(options, access, *server, [&](GivenConfiguration given) {
+      mailbox.Put([&, given = std::move(given)] {
+        const auto done =
+            Configure(options, "the options that were read again", given, configurations, running);
+        if (!done.ok()) {
+          Log(options, "the configuration stays as it was: " + done.error().message);
+        }
+      });
+    });
     status = Serve(options, *controller.value(), {outboxes, presence, *authority}, clock, mailbox);
   }
   transport.Serve(nullptr);

@@ -55,10 +55,18 @@ struct ControllerOptions {
 // Everything that can be wrong with the options but the state folder, without starting anything.
 [[nodiscard]] Status CheckController(const ControllerOptions& options);
 
-// Runs until `mailbox` is closed. `on_ready` is told the port once calls are answered. Errors: a
+// What a controller begins with.
+struct Ready {
+  int port = 0;
+  std::string policy{};  // in force, as are nodes and GPUs
+  int nodes = 0;
+  int gpus = 0;
+};
+
+// Runs until `mailbox` is closed. `on_ready` is told once calls are answered. Errors: a
 // wrong option; a state folder that cannot be used or belongs to another cluster; a disk that
 // fails.
 [[nodiscard]] Status RunController(const ControllerOptions& options, Mailbox& mailbox,
-                                   const std::function<void(int port)>& on_ready);
+                                   const std::function<void(const Ready& ready)>& on_ready);
 
 }  // namespace trainyard::daemon

@@ -45,7 +45,12 @@ void LiveWorld::TakeAgentGone(std::uint64_t connection) {
 }
 
 void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
-  if (const Status status = state_.nodes.CheckJoin(hello); !status.ok()) {
+  const bool is_known = state_.nodes.Named(hello.node()).has_value();
+  Status status = is_known ? Status() : calls_.AdmitNode(hello);
+  if (status.ok()) {
+    status = state_.nodes.CheckJoin(hello);
+  }
+  if (!status.ok()) {
     return messages_.Refuse(connection, status.error().message);
   }
   const NodeId id = *state_.nodes.Named(hello.node());

@@ -77,6 +77,7 @@ class LiveConfigurationTest : public OpenedController {
                      .lease = seconds(60),
                      .grace = seconds(10),
                      .margin = seconds(5),
+                     .open_nodes = open_nodes_,
                      .epoch = 1},
             .snapshots = snapshots_};
   }
@@ -137,6 +138,7 @@ class LiveConfigurationTest : public OpenedController {
   const LowestNode placement_{};
   const std::unique_ptr<ExecutionModel> rates_ = profile::MakeMixedModel(nullptr);
   Cluster cluster_;
+  std::size_t open_nodes_ = 0;
   Known known_;
   engine::SharedConfiguration first_;
 };
@@ -283,6 +285,31 @@ TEST_F(ConfigureTest, AnAdminPutsAnotherOneInForceAndAllAreRemembered) {
   past.mutable_configuration()->set_number(9);
   EXPECT_EQ(Call(past).error().code(), 5U);
   EXPECT_EQ(Shown(false).history_size(), 0);
+}
+
+// The text that it makes is that of a known one here.
+TEST_F(LiveConfigurationTest, UnknownAgentsJoinAnOpenCluster) {
+  Hear(12, HelloOf("c"));
+  EXPECT_EQ(said_.messages[12].back().refusal().message(),
+            "node 'c' is not in the controller's cluster; 'trainyard node add' adds it");
+  open_nodes_ = 3;
+  Open();
+  Hear(10, HelloOf("a"));
+  Hear(11, HelloOf("b"));
+  cluster_.nodes.push_back({.name = "c", .gpus = 2});
+  Add("\n[[nodes]]\nhost = 'c'\ngpus = 2\n", earliest_);
+  Hear(13, HelloOf("c"));
+  EXPECT_TRUE(said_.messages[13].front().has_welcome());
+  EXPECT_EQ(controller_->engine().cluster().nodes.size(), 3U);
+  for (std::uint64_t job = 1; job <= 3; ++job) {
+    EXPECT_EQ(Submit(2), job);
+    EXPECT_EQ(StateOf(job), v1::STARTING);
+  }
+  Hear(14, HelloOf("d"));
+  EXPECT_EQ(said_.messages[14].back().refusal().message(),
+            "node 'd' is not in the controller's cluster, which has all 3 nodes of --open-nodes");
+  Open();
+  EXPECT_EQ(controller_->engine().cluster().nodes.size(), 3U);
 }
 
 // As an agent is that has been there all the time.

@@ -37,6 +37,8 @@ struct LiveOptions {
   MeasureRules measuring{};
   Duration default_duration = std::chrono::hours(1);  // the estimate for jobs that state no work
   std::size_t max_live_jobs = 100'000;
+  // Agents of nodes that the cluster does not have may join until it has so many; 0: none may.
+  std::size_t open_nodes = 0;
   double unix_zero = 0;     // seconds since 1970 at the engine's zero
   double time_scale = 1;    // engine seconds per real second
   std::uint64_t epoch = 0;  // of this controller

@@ -74,6 +74,9 @@ struct LiveState {
       if (!engine::HasSameGpus(cluster.nodes[i], next->cluster.nodes[i])) {
         nodes.Withdraw(NodeAt(i));
       }
+      if (next->cluster.nodes[i].gpus == 0) {
+        nodes.Remove(NodeAt(i));
+      }
     }
     configuration = std::move(next);
     cluster = configuration->cluster;

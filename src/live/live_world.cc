@@ -239,6 +239,7 @@ void LiveWorld::Note(const model::Event& event) {
       Result<engine::SharedConfiguration> next = engine_.ReadConfiguration(
           event.As<model::fact::Configured>().note, *state_.configuration);
       CHECK(next.ok());  // it has been read before
+      state_.history.NoteConfigured(*state_.configuration, *next.value(), event.at);
       state_.configurations = state_.configurations->With(*state_.configuration, *next.value());
       return Adopt(std::move(next).value());
     }

@@ -254,7 +254,7 @@ TEST_F(LiveWorldTest, AgentsThatDoNotBelongAreRefused) {
   Hello(10, "c");
   ASSERT_EQ(said_.messages[10].size(), 1U);
   EXPECT_EQ(said_.messages[10][0].refusal().message(),
-            "node 'c' is not in the controller's cluster file");
+            "node 'c' is not in the controller's cluster; 'trainyard node add' adds it");
   Hello(11, "a", {}, 8);
   EXPECT_EQ(said_.messages[11][0].refusal().message(),
             "node 'a' has 8 GPUs; expected 2 as in the cluster file");

@@ -74,6 +74,10 @@ Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
 
 Result<Inputs> ReadInputs(const InputPaths& paths) {
   ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(paths.cluster));
+  std::vector<NamesChange> changes;
+  if (!paths.changes.empty()) {
+    ASSIGN_OR_RETURN(changes, ReadChanges(paths.changes, cluster));
+  }
   ASSIGN_OR_RETURN(trace::Trace trace,
                    trace::ReadTrace(paths.trace, {.format = paths.format,
                                                   .skip_bad_rows = paths.skip_bad_rows,
@@ -89,6 +93,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                 .trace = std::make_shared<trace::Trace>(std::move(trace)),
                 .jobs = nullptr,
                 .cluster = std::move(cluster),
+                .changes = std::move(changes),
                 .models = {},
                 .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profile/measured_book.h"
+#include "scenario/changes.h"
 #include "scenario/known_models.h"
 #include "scenario/preset.h"
 #include "trace/trace.h"
@@ -30,6 +31,7 @@ struct InputPaths {
   double time_unit = 0;   // TraceOptions::unit
   int procs_per_gpu = 0;  // TraceOptions::procs_per_gpu
   std::string columns{};  // TraceOptions::columns
+  std::string changes{};  // ReadChanges; empty: none
 };
 
 // Read once, shared by all runs of a comparison.
@@ -37,7 +39,8 @@ struct Inputs {
   InputPaths paths;
   std::shared_ptr<trace::Trace> trace;
   std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
-  Cluster cluster;
+  Cluster cluster;                                   // with the nodes of the changes
+  std::vector<NamesChange> changes{};
   KnownModels models;
   std::optional<profile::MeasuredBook> measured{};  // goes before the models
   // Why there are none although a path was given; fails only runs that need them, since a folder

@@ -90,6 +90,8 @@ struct PresetRequest {
   std::string admission;
   std::string tuning{};    // of the catalogue; empty: none
   std::string grouping{};  // likewise
+
+  friend bool operator==(const PresetRequest&, const PresetRequest&) = default;
 };
 
 // Names are looked up in the preset first, then in the catalogues. Errors: an unknown preset,

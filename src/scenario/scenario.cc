@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -222,9 +223,54 @@ SharedJobs HandedOver(const SharedJobs& jobs, const ResolvedPreset& preset) {
   return handed_over;
 }
 
+// The configurations that take the place of the first one, by their notes.
+class PlannedConfigurations final : public engine::ConfigurationSource {
+ public:
+  // Errors: names that do not go together, or not with the cluster; rules under which the policy
+  // cannot change.
+  [[nodiscard]] Status Make(const Inputs& inputs, PresetRequest names) {
+    for (const NamesChange& change : inputs.changes) {
+      change.ApplyTo(names);
+      Result<Assembly> assembled = Assemble(inputs, names);
+      if (!assembled.ok()) {
+        return BadInput(change.where + ": " + assembled.error().message);
+      }
+      const auto parts = std::make_shared<const Assembly>(std::move(assembled).value());
+      const model::EndRule& end = parts->preset.rules.end;
+      if (end.source != model::EndRule::Source::kPredicted || end.release_at_instant) {
+        return BadInput(change.where +
+                        ": the preset's jobs end as their first policy plans; expected sound mode, "
+                        "or changes of nodes alone");
+      }
+      const std::shared_ptr<engine::Configuration> next = parts->Configure(inputs.cluster);
+      next->owner = parts;
+      next->number = facts_.size() + 1;
+      next->note = "change " + std::to_string(next->number);
+      facts_.push_back({.at = change.at, .fact = model::fact::Configured{.note = next->note}});
+      all_[next->note] = next;
+    }
+    return {};
+  }
+  [[nodiscard]] const std::vector<model::Event>& facts() const { return facts_; }
+  [[nodiscard]] Result<engine::SharedConfiguration> Read(
+      std::string_view note, const engine::Configuration& /*present*/) const override {
+    const auto known = all_.find(note);
+    return known == all_.end()
+               ? Result<engine::SharedConfiguration>(Failed("no such configuration is planned"))
+               : known->second;
+  }
+
+ private:
+  std::map<std::string, engine::SharedConfiguration, std::less<>> all_;
+  std::vector<model::Event> facts_;
+};
+
 // In a simulated world.
 Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, const Assembly& parts,
                              engine::EngineSetup setup, const CollectFrom& collect) {
+  PlannedConfigurations configurations;
+  RETURN_IF_ERROR(configurations.Make(inputs, request.names));
+  setup.configurations = &configurations;
   engine::Engine engine(std::move(setup));
   world::StopRule stop = request.stop;
   if (!stop.tracked && !parts.preset.track.empty()) {
@@ -234,6 +280,7 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
     stop.tracked = tracked;
   }
   world::SimulatedWorld world(HandedOver(inputs.jobs, parts.preset), inputs.cluster, engine, stop);
+  world.Plan(configurations.facts());
   if (request.on_progress) {
     world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
   }

@@ -31,6 +31,9 @@ model::Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
   if (next_change_ < cluster_.changes.size()) {
     next = std::min(next, cluster_.changes[next_change_].at);
   }
+  if (next_planned_ < planned_.size()) {
+    next = std::min(next, planned_[next_planned_].at);
+  }
   if (next == kEndOfTime || Stopped() || (stop_.until && next > *stop_.until)) {
     now_ = stop_.until && next != kEndOfTime ? *stop_.until : now_;
     return {.now = now_, .done = true};
@@ -53,11 +56,17 @@ void SimulatedWorld::AddNodeChanges(model::Batch& batch) {
     batch.events.push_back({.at = change.at});
     if (change.up) {
       batch.events.back().fact = model::fact::NodeUp{change.node};
-    } else if (change.finish) {
+    } else if (change.how == NodeChange::How::kFinish) {
       batch.events.back().fact = model::fact::NodeCordoned{.node = change.node};
+    } else if (change.how == NodeChange::How::kNotice) {
+      batch.events.back().fact = model::fact::NodeDrained{change.node};
     } else {
       batch.events.back().fact = model::fact::NodeDown{change.node};
     }
+  }
+  for (; next_planned_ < planned_.size() && planned_[next_planned_].at <= batch.now;
+       ++next_planned_) {
+    batch.events.push_back(planned_[next_planned_]);
   }
   std::stable_sort(
       batch.events.begin() + first, batch.events.end(),

@@ -31,6 +31,8 @@ class SimulatedWorld final : public engine::World {
   SimulatedWorld(std::shared_ptr<const std::vector<JobSpec>> jobs, const Cluster& cluster,
                  engine::Engine& engine, StopRule stop = {});
 
+  // Before the first batch: facts at times to come, by time.
+  void Plan(std::vector<model::Event> facts) { planned_ = std::move(facts); }
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
   [[nodiscard]] Status Perform(TimePoint now, std::span<const model::Action> actions) override;
 
@@ -50,6 +52,8 @@ class SimulatedWorld final : public engine::World {
   std::vector<std::uint32_t> order_;  // rows by submit time
   std::size_t next_submit_ = 0;
   std::size_t next_change_ = 0;
+  std::vector<model::Event> planned_;
+  std::size_t next_planned_ = 0;
   std::size_t ended_ = 0;
   std::size_t tracked_left_ = 0;
   std::function<void(std::size_t)> on_progress_;

@@ -127,12 +127,14 @@ class SavedState : public testing::TestWithParam<Case> {
     for (int i = 0; one.fails && i < 12; ++i) {
       const NodeId node = NodeAt(static_cast<std::size_t>(i % 3));
       const bool finish = i % 4 != 0;
-      cluster.changes.push_back({AtSeconds(100 + 170 * i), node, false, finish});
+      cluster.changes.push_back({AtSeconds(100 + 170 * i), node, false,
+                                 finish ? NodeChange::How::kFinish : NodeChange::How::kFails});
       if (i % 4 == 1) {
         cluster.changes.push_back({AtSeconds(140 + 170 * i), node, false});
       } else if (i % 4 == 2) {  // two at a time
         const NodeId next = NodeAt(static_cast<std::size_t>((i + 1) % 3));
-        cluster.changes.push_back({AtSeconds(130 + 170 * i), next, false, true});
+        cluster.changes.push_back(
+            {AtSeconds(130 + 170 * i), next, false, NodeChange::How::kFinish});
         cluster.changes.push_back({AtSeconds(170 + 170 * i), next, true});
       }
       cluster.changes.push_back({AtSeconds(190 + 170 * i), node, true});

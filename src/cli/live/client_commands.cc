@@ -442,6 +442,7 @@ std::string NodeState(const v1::NodeStatus& node) {
   return std::string(node.silent() ? "silent"
                      : node.up()   ? "up"
                                    : "down") +
+         (node.agent_gpus() == 0 ? "" : fmt::format(", its agent has {} GPUs", node.agent_gpus())) +
          (!node.drained()                              ? ""
           : HoldsJobs(node) || node.leaving_size() > 0 ? ", draining"
                                                        : ", drained");
@@ -508,6 +509,12 @@ std::string DataText(const v1::NodeStatus& node) {
 std::string DrainsText(const v1::NodesReply& reply) {
   std::string text;
   for (const v1::NodeStatus& node : reply.nodes()) {
+    if (node.agent_gpus() > 0) {
+      text += fmt::format(
+          "{0} gets no jobs: its agent has {1} GPUs, and the configuration says {2}; restart the "
+          "agent with --gpus {2}, or 'trainyard node set {0} --gpus {1}'\n",
+          node.node(), node.agent_gpus(), node.gpus());
+    }
     const bool by_itself = !node.reason().empty();
     if (by_itself || (node.drained() && !node.changed_by().empty())) {
       text += fmt::format(
@@ -533,7 +540,7 @@ std::string NodesText(const v1::NodesReply& reply) {
   int gpus = 0;
   int used = 0;
   for (const v1::NodeStatus& node : reply.nodes()) {
-    const bool is_up = node.up() && !node.silent();
+    const bool is_up = node.up() && !node.silent() && node.agent_gpus() == 0;
     up += is_up ? 1 : 0;
     gpus += is_up ? node.gpus() : 0;
     used += is_up ? node.gpus_used() : 0;
@@ -582,7 +589,7 @@ struct DrainOptions : ClusterOptions {
 // "; its jobs run until they end: 3 7 ('trainyard drain n0 --now' makes them go on elsewhere)"
 std::string FinishText(const v1::NodeStatus& node) {
   if (!node.finishing() || !HoldsJobs(node)) {
-    return {};
+    return node.leaving_size() > 0 ? "; " + JobsOnText(node) : std::string();
   }
   return fmt::format(
       "; its jobs run until they end{}: {} ('trainyard drain {} --now' makes them go on "
@@ -626,6 +633,7 @@ void AddDrain(CLI::App& app, Command& chosen, bool drain) {
         ->add_option("--deadline", options->deadline_s,
                      "jobs that have not ended after so many seconds (or 30m, 2h) get notice")
         ->transform(Span(1))
+        ->check(Positive())
         ->excludes(now);
     command->add_option("--reason", options->reason, "why, for whoever looks at `nodes`");
   }

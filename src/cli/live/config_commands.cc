@@ -6,6 +6,7 @@
 #include <CLI/Formatter.hpp>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
@@ -13,12 +14,14 @@
 #include "cli/commands.h"
 #include "cli/live/client_json.h"
 #include "cli/live/configuring.h"
+#include "cli/numbers.h"
 #include "io/file.h"
 
 namespace trainyard::cli {
 namespace {
 
 struct ConfigOptions : Configuring {
+  bool force = false;  // whatever number the file states
   std::optional<std::uint64_t> number{};
   std::string file;
 };
@@ -61,10 +64,23 @@ Status ShowHistory(ConfigOptions options) {
   return {};
 }
 
+// The number that 'config show' has written at the top; none: it is another text.
+std::optional<std::uint64_t> NumberIn(std::string_view text) {
+  constexpr std::string_view kTop = "# configuration ";
+  if (!text.starts_with(kTop)) {
+    return std::nullopt;
+  }
+  text.remove_prefix(kTop.size());
+  return base::ToInteger<std::uint64_t>(text.substr(0, text.find(',')));
+}
+
 Status ConfigureFromFile(ConfigOptions options) {
   const bool is_input = options.file == "-";
   ASSIGN_OR_RETURN(const std::string text,
                    io::ReadFile(is_input ? std::string("/dev/stdin") : options.file));
+  if (!options.expected && !options.force) {
+    options.expected = NumberIn(text);
+  }
   options.how = "'trainyard config apply --check-index {} " + Printable(options.file) + "' does it";
   return Configure(options, is_input ? std::string("standard input") : options.file, text);
 }
@@ -82,6 +98,7 @@ Status RollBack(ConfigOptions options) {
   ASSIGN_OR_RETURN(const v1::ConfigurationReply former,
                    FetchConfiguration(options, options.number));
   options.expected = present.number();
+  options.how = "without --rehearse it is";
   return Configure(options, fmt::format("configuration {}", former.number()), former.text());
 }
 
@@ -122,7 +139,8 @@ void AddConfig(CLI::App& app, Command& chosen) {
       Add(*config,
           {"show", "policy, placement and nodes in force, as TOML, with number and time", Show},
           chosen);
-  show.command.add_option("--number", show.options.number, "an earlier one, of 'config history'");
+  show.command.add_option("--number", show.options.number, "an earlier one, of 'config history'")
+      ->transform(WholeNumber());
   const Added diff =
       Add(*config,
           {"diff", "what a file would change, and which jobs it would touch", ConfigureFromFile},
@@ -135,16 +153,26 @@ void AddConfig(CLI::App& app, Command& chosen) {
            ConfigureFromFile},
           chosen);
   AddFile(apply);
-  apply.command.add_option("--check-index", apply.options.expected,
-                           "refuse unless the configuration in force has this number");
+  apply.command
+      .add_option("--check-index", apply.options.expected,
+                  "refuse unless the configuration in force has this number (default: the "
+                  "one that 'config show' has written at the top of the file)")
+      ->transform(WholeNumber());
+  apply.command
+      .add_flag("--force", apply.options.force, "whatever number is at the top of the file")
+      ->excludes("--check-index");
   Add(*config,
       {"history", "the configurations so far: when, by whom and what changed", ShowHistory},
       chosen);
   const Added rollback = Add(
       *config, {"rollback", "put an earlier configuration in force again (for admins)", RollBack},
       chosen);
-  rollback.command.add_option("NUMBER", rollback.options.number,
-                              "of 'config history' (default: the one before the one in force)");
+  rollback.command
+      .add_option("NUMBER", rollback.options.number,
+                  "of 'config history' (default: the one before the one in force)")
+      ->transform(WholeNumber());
+  rollback.command.add_flag("--rehearse", rollback.options.rehearse,
+                            "change nothing; say what would change, and which jobs it would touch");
 }
 
 }  // namespace trainyard::cli

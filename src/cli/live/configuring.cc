@@ -28,10 +28,20 @@ std::string EffectText(const v1::JobEffect& effect) {
 }
 
 std::string EffectsText(const v1::ConfigureReply& reply) {
-  if (reply.effects().empty()) {
-    return "  no job gets or loses GPUs by the change itself\n";
-  }
   std::string text;
+  for (const std::string& node : reply.agents_to_restart()) {
+    text +=
+        fmt::format("  {} gets no jobs until its agent is started with the new number of GPUs\n",
+                    Printable(node));
+  }
+  if (reply.paused()) {
+    text +=
+        "  decisions are paused: those of the new configuration come with 'trainyard controller "
+        "resume'\n";
+  }
+  if (reply.effects().empty()) {
+    return text + "  no job gets or loses GPUs by the change itself\n";
+  }
   for (int i = 0; i < reply.effects_size() && i < kMostLines; ++i) {
     text += "  " + EffectText(reply.effects(i)) + "\n";
   }
@@ -63,8 +73,13 @@ Status Configure(const Configuring& options, const std::string& name, const std:
   if (options.expected) {
     configure.set_expected(*options.expected);
   }
-  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
-  const v1::ConfigureReply& done = reply.configure();
+  const Result<v1::ClientReply> reply = CallTo(options, request);
+  if (!reply.ok()) {
+    const Error& error = reply.error();
+    return options.is_file && error.code == ErrorCode::kInvalidArgument ? BadInput(error.message)
+                                                                        : error;
+  }
+  const v1::ConfigureReply& done = reply.value().configure();
   if (options.json) {
     PrintJson(done);
   } else if (done.changes().empty()) {

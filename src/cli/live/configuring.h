@@ -15,7 +15,8 @@ namespace trainyard::cli {
 struct Configuring : ClusterOptions {
   std::optional<std::uint64_t> expected{};  // the number of the one in force; none: any
   bool rehearse = false;                    // changes nothing
-  std::string how{};  // how to do what has been rehearsed; {}: the number of the one in force
+  bool is_file = true;  // the text is a user's: what is wrong with it is a bad input
+  std::string how{};    // how to do what has been rehearsed; {}: the number of the one in force
 };
 
 // The one of that number, or the one in force.

@@ -17,6 +17,7 @@ namespace {
 
 struct SwitchOptions : ClusterOptions {
   void (*put)(v1::SwitchesRequest& request) = nullptr;
+  const char* done = "";  // where the switch is off afterwards; empty: it is on
   std::string reason;
 };
 
@@ -31,16 +32,24 @@ Status Set(const SwitchOptions& options) {
     PrintJson(now);
     return {};
   }
-  const std::string text = SwitchesText(now);
-  fmt::print("{}", text.empty() ? "decisions are made, and jobs are taken\n" : text);
+  const bool ends = *options.done != '\0';
+  fmt::print("{}{}{}", ends ? options.done : "",
+             ends && !SwitchesText(now).empty() ? "still: " : "", SwitchesText(now));
   return {};
 }
 
-void AddSwitch(CLI::App& controller, Command& chosen, const char* name, const char* help,
+struct SwitchWords {
+  const char* name;
+  const char* help;
+  const char* done;
+};
+
+void AddSwitch(CLI::App& controller, Command& chosen, const SwitchWords& words,
                void (*put)(v1::SwitchesRequest& request)) {
   auto options = std::make_shared<SwitchOptions>();
   options->put = put;
-  CLI::App* command = controller.add_subcommand(name, help);
+  options->done = words.done;
+  CLI::App* command = controller.add_subcommand(words.name, words.help);
   command->add_option("--reason", options->reason, "why, for whoever looks at `nodes` or waits");
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return Set(*options); }; });
@@ -56,13 +65,13 @@ std::string LineOf(const v1::Switch& one, const std::string& what, const char* e
 
 void AddSwitches(CLI::App& controller, Command& chosen) {
   controller.require_subcommand(0, 1);
-  AddSwitch(controller, chosen, "pause", "make no decisions; what runs goes on",
+  AddSwitch(controller, chosen, {"pause", "make no decisions; what runs goes on", ""},
             [](v1::SwitchesRequest& request) { request.set_paused(true); });
-  AddSwitch(controller, chosen, "resume", "make decisions again",
+  AddSwitch(controller, chosen, {"resume", "make decisions again", "decisions are made again\n"},
             [](v1::SwitchesRequest& request) { request.set_paused(false); });
-  AddSwitch(controller, chosen, "close", "take no further jobs",
+  AddSwitch(controller, chosen, {"close", "take no further jobs", ""},
             [](v1::SwitchesRequest& request) { request.set_closed(true); });
-  AddSwitch(controller, chosen, "open", "take jobs again",
+  AddSwitch(controller, chosen, {"open", "take jobs again", "jobs are taken again\n"},
             [](v1::SwitchesRequest& request) { request.set_closed(false); });
 }
 

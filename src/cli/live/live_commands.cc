@@ -165,6 +165,13 @@ void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options) {
                   "scheduler's seconds per real second, to play a trace faster")
       ->check(Positive())
       ->capture_default_str();
+  command
+      .add_option(
+          "--open-nodes", options.live.open_nodes,
+          "agents of machines that the cluster file does not name may join until there are so "
+          "many nodes; 0: none may")
+      ->transform(WholeNumber())
+      ->capture_default_str();
   AddTime(command, "--heartbeat", options.live.heartbeat,
           "seconds between signs of life of an agent")
       ->check(CLI::Range(0.05, 3600.0));
@@ -260,11 +267,6 @@ Status Apply(const std::vector<std::string>& plugins, daemon::ControllerOptions&
   return {};
 }
 
-// As the operator named it.
-std::string PolicyText(const scenario::PresetRequest& names) {
-  return names.policy.empty() ? names.preset : names.policy;
-}
-
 // What --check-config says, with the state folder as it is.
 Status SayWhetherGood(const Status& checked, const std::string& state) {
   RETURN_IF_ERROR(checked);
@@ -303,17 +305,20 @@ Status RunControllerCommand(ControllerCommand command, const Command& chosen) {
   daemon::Mailbox mailbox;
   daemon::Reloads reloads;
   command.options.reloads = &reloads;
-  Reread reread(chosen, {"--users", "--operators", "--admins", "--user-calls"},
-                [&](const Command& now) {
+  Reread reread(chosen,
+                {"--users", "--operators", "--admins", "--user-calls", "--policy", "--placement",
+                 "--admission", "--grouping", "--tuning", "--preset", "--cluster"},
+                [&](const Command& now) -> Status {
                   daemon::ControllerOptions options = *now.controller;
+                  RETURN_IF_ERROR(Apply(chosen.plugins, options));
                   options.log = command.options.log;
-                  reloads.Give(std::move(options));
+                  return reloads.Give(std::move(options));
                 });
   const StopSignals signals({&mailbox}, nullptr, [&reread] { SayAsController(reread.Read()); });
-  return daemon::RunController(command.options, mailbox, [&command](int port) {
+  return daemon::RunController(command.options, mailbox, [&command](const daemon::Ready& ready) {
     SayAsController(fmt::format("listening on {}:{}, policy {}, state in {}",
-                                HostOf(command.options.listen), port,
-                                PolicyText(command.options.names), command.options.state));
+                                HostOf(command.options.listen), ready.port, ready.policy,
+                                command.options.state));
   });
 }
 
@@ -410,7 +415,8 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   Status status;
   {
     const StopSignals signals(all, &hurry);
-    status = daemon::RunController(command.options, controller, [&](int port) {
+    status = daemon::RunController(command.options, controller, [&](const daemon::Ready& ready) {
+      const int port = ready.port;
       for (std::size_t i = 0; i < mailboxes.size(); ++i) {
         const NodeSpec& spec = cluster.nodes[i];
         agents.emplace_back([&command, &mailboxes, &folder, &hurry, &spec, i, port] {
@@ -434,8 +440,8 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
         });
       }
       Say(fmt::format("trainyard: {} nodes with {} GPUs in all, policy {}, at {}:{}; state in {}",
-                      cluster.nodes.size(), cluster.total_gpus(), PolicyText(command.options.names),
-                      HostOf(command.options.listen), port, folder));
+                      ready.nodes, ready.gpus, ready.policy, HostOf(command.options.listen), port,
+                      folder));
       Say("submit with `trainyard submit --gpus 2 -- COMMAND`; Ctrl-C ends the cluster, and the "
           "same command goes on with its jobs");
     });

@@ -105,7 +105,7 @@ CLI::App* AddChange(CLI::App& above, const char* name, const char* about, Change
 
 void AddFields(CLI::App& command, NodeOptions& options, bool is_new) {
   CLI::Option* const gpus = command.add_option("--gpus", options.gpus, "how many the node has");
-  gpus->check(Positive());
+  gpus->check(CLI::Range(1, kMaxGpusPerNode));
   gpus->required(is_new);
   command.add_option("--gpu-type", options.gpu_type, "such as A100");
   command.add_option("--cpus", options.cpus, "cores that decisions go by (0: not stated)")

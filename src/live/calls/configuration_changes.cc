@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/toml.h"
 
 namespace trainyard::live {
 namespace {
@@ -30,7 +31,7 @@ std::string AuthorOf(const engine::Configuration& present) {
 }  // namespace
 
 Status ConfigurationChanges::Check(const Call& call, const v1::ConfigureRequest& request) const {
-  if (!call.principal.MayAdminister()) {
+  if (!(request.rehearse() ? call.principal.MayOperate() : call.principal.MayAdminister())) {
     return PermissionDenied(call.principal.text() +
                             " may not change the configuration; expected an admin");
   }
@@ -38,6 +39,10 @@ Status ConfigurationChanges::Check(const Call& call, const v1::ConfigureRequest&
     return InvalidArgument(fmt::format("the configuration has {} bytes; expected at most {}",
                                        request.text().size(), kMostText));
   }
+  return {};
+}
+
+Status ConfigurationChanges::CheckNumber(const v1::ConfigureRequest& request) const {
   const engine::Configuration& present = *context_.state().configuration;
   if (request.has_expected() && request.expected() != present.number) {
     return FailedPrecondition(fmt::format(
@@ -63,10 +68,20 @@ Result<Reply> ConfigurationChanges::Configure(const Call& call,
   }
   const engine::SharedConfiguration& next = made.value();
   v1::ConfigureReply reply;
-  if (!next->changes.empty()) {
+  if (!next->changes.empty()) {  // otherwise it is so already, whoever has made it so
+    RETURN_IF_ERROR(CheckNumber(request));
     ASSIGN_OR_RETURN(reply, EffectsOf(next));
   }
   reply.set_changes(next->changes);
+  reply.set_paused(state.switches.paused.on);
+  for (std::size_t i = 0; i < state.nodes.size(); ++i) {
+    const LiveNode& node = state.nodes[NodeAt(i)];
+    const int gpus = next->cluster.nodes[i].gpus;
+    if (node.connection && gpus > 0 && gpus != node.hello.gpus() &&
+        gpus != state.cluster.nodes[i].gpus) {
+      reply.add_agents_to_restart(state.cluster.nodes[i].name);
+    }
+  }
   const bool applies = !request.rehearse() && !next->changes.empty();
   if (applies) {
     Apply(next);
@@ -77,6 +92,34 @@ Result<Reply> ConfigurationChanges::Configure(const Call& call,
     *answer.mutable_configure() = reply;
     return answer;
   });
+}
+
+Status ConfigurationChanges::Admit(const v1::Hello& hello) {
+  const LiveState& state = context_.state();
+  const auto there =
+      static_cast<std::size_t>(std::count_if(state.cluster.nodes.begin(), state.cluster.nodes.end(),
+                                             [](const NodeSpec& node) { return node.gpus > 0; }));
+  if (there >= state.options.open_nodes) {
+    return Failed(fmt::format(
+        "node '{}' is not in the controller's cluster{}", hello.node(),
+        state.options.open_nodes == 0
+            ? "; 'trainyard node add' adds it"
+            : fmt::format(", which has all {} nodes of --open-nodes", state.options.open_nodes)));
+  }
+  std::string text = state.configuration->text +
+                     "\n[[nodes]]\nhost = " + io::TomlString(hello.node()) +
+                     "\ngpus = " + std::to_string(hello.gpus()) + "\n";
+  if (!hello.gpu_type().empty()) {
+    text += "gpu_type = " + io::TomlString(hello.gpu_type()) + "\n";
+  }
+  ASSIGN_OR_RETURN(const engine::SharedConfiguration next,
+                   engine_.MakeConfiguration({.name = "the configuration with node " + hello.node(),
+                                              .text = std::move(text),
+                                              .author = "the agent of " + hello.node(),
+                                              .since = state.options.UnixSeconds(state.now)},
+                                             *state.configuration));
+  Apply(next);
+  return {};
 }
 
 // What a fork of the engine does at this instant with the configuration in force.

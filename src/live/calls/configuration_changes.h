@@ -17,8 +17,13 @@ class ConfigurationChanges {
   // a fork of the engine.
   [[nodiscard]] Result<Reply> Configure(const Call& call, const v1::ConfigureRequest& request);
 
+  // A node that the cluster does not have becomes one of its nodes, as its agent says. Error: the
+  // cluster is not open, or full.
+  [[nodiscard]] Status Admit(const v1::Hello& hello);
+
  private:
   [[nodiscard]] Status Check(const Call& call, const v1::ConfigureRequest& request) const;
+  [[nodiscard]] Status CheckNumber(const v1::ConfigureRequest& request) const;
   [[nodiscard]] Result<v1::ConfigureReply> EffectsOf(const engine::SharedConfiguration& next) const;
   void Apply(const engine::SharedConfiguration& next);
 

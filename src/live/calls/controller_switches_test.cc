@@ -122,7 +122,7 @@ TEST_F(ControllerSwitchesTest, OnlyOperatorsSwitchAndTheFirstIsRemembered) {
   EXPECT_EQ(store_.size(), entries) << "it is so already";
   EXPECT_EQ(OfNodes().paused().by(), "user1003 (uid 1003, operator)");
   EXPECT_EQ(OfNodes().paused().reason(), "first");
-  EXPECT_THAT(log_, testing::ElementsAre("controller: decisions are paused, jobs are taken; by "
+  EXPECT_THAT(log_, testing::ElementsAre("decisions are paused, jobs are taken; by "
                                          "user1003 (uid 1003, operator): first"));
 }
 

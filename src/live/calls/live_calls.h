@@ -44,6 +44,8 @@ class LiveCalls {
   // The client waits no longer.
   void Drop(std::uint64_t call);
   void Refuse(std::uint64_t call, const Error& error);
+  // An agent that no node of the cluster has wants to join: see ConfigurationChanges.
+  [[nodiscard]] Status AdmitNode(const v1::Hello& hello) { return configurations_.Admit(hello); }
   // There is a verdict on the job, or there will be none.
   void AnswerVerdict(JobId job);
   // What the agent of a node answers to a call that was passed on to it.

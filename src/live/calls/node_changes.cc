@@ -59,7 +59,8 @@ Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& reque
   std::vector<NodeId> nodes;
   std::vector<v1::LeftOut> left;
   for (const std::string& name : NamesOf(request)) {
-    if (const std::optional<NodeId> id = context_.state().nodes.Named(name)) {
+    const std::optional<NodeId> id = context_.state().nodes.Named(name);
+    if (id && context_.state().cluster.nodes[Index(*id)].gpus > 0) {  // 0: it has been removed
       nodes.push_back(*id);
       continue;
     }

@@ -15,10 +15,10 @@ namespace trainyard::live {
 namespace {
 
 std::string SwitchedText(const model::fact::Switched& now) {
-  return fmt::format(
-      "controller: {}, {}{}{}{}{}", now.paused ? "decisions are paused" : "decisions are made",
-      now.closed ? "no jobs are taken" : "jobs are taken", now.by.empty() ? "" : "; by ", now.by,
-      now.reason.empty() ? "" : ": ", now.reason);
+  return fmt::format("{}, {}{}{}{}{}", now.paused ? "decisions are paused" : "decisions are made",
+                     now.closed ? "no jobs are taken" : "jobs are taken",
+                     now.by.empty() ? "" : "; by ", now.by, now.reason.empty() ? "" : ": ",
+                     now.reason);
 }
 
 }  // namespace

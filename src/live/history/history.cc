@@ -134,6 +134,10 @@ void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluste
                        .after = exit_code == 0 ? std::string()
                                                : "exit code " + std::to_string(exit_code)});
     }
+    case model::EventKind::kNodeDown:
+      return NoteNode(event.node(), event.at, "the node was lost", cluster);
+    case model::EventKind::kNodeDrained:
+      return NoteNode(event.node(), event.at, "the node's drain", cluster);
     case model::EventKind::kOverrun:
       return Put(job, {.at = event.at, .what = "has overrun what it has stated"});
     default:
@@ -141,10 +145,49 @@ void History::Note(const model::Event& event, const LiveJobs& jobs, const Cluste
   }
 }
 
+void History::NoteConfigured(const engine::Configuration& former, const engine::Configuration& next,
+                             TimePoint at) {
+  for (std::size_t i = 0; i < former.cluster.nodes.size(); ++i) {
+    if (!engine::HasSameGpus(former.cluster.nodes[i], next.cluster.nodes[i])) {
+      NoteNode(NodeAt(i), at,
+               fmt::format("configuration {}{}{}", next.number, next.author.empty() ? "" : " of ",
+                           next.author),
+               former.cluster);
+    }
+  }
+}
+
+// What somebody has said of the node goes before what follows from it.
+void History::NoteNode(NodeId node, TimePoint at, std::string cause, const Cluster& cluster) {
+  if (at != caused_at_) {
+    causes_.clear();
+    caused_at_ = at;
+  }
+  if (Index(node) < cluster.nodes.size()) {
+    causes_.try_emplace(cluster.nodes[Index(node)].name, std::move(cause));
+  }
+}
+
+// `held`: as WhereText has it.
+std::string History::CauseOf(const std::string& held, TimePoint at) const {
+  for (const auto& [node, cause] : causes_) {
+    if (at == caused_at_ && (" " + held).find(" " + node + ":") != std::string::npos) {
+      return cause;
+    }
+  }
+  return {};
+}
+
 // Who has changed it, or how an attempt has failed.
 void History::NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster) {
   if (const std::optional<ChangeNote> note = NoteAs<ChangeNote>(event)) {
     const std::size_t by = note->text.rfind(kBy);
+    if (note->of_node) {
+      NoteNode(note->node, event.at, note->text, cluster);
+      for (const NodeId node : note->other_nodes) {
+        NoteNode(node, event.at, note->text, cluster);
+      }
+    }
     note->ForEachJob([&](JobId job) {
       if (jobs.has(job)) {
         Put(job, {.at = event.at,
@@ -200,7 +243,9 @@ void History::Note(const model::Action& action, TimePoint at, const Cluster& clu
       const bool told =
           !job.events->empty() && job.events->back().at == at;  // by what has caused it
       if (!told) {
-        Put(action.job, {.at = at, .what = "preempted", .before = std::move(held)});
+        std::string cause = CauseOf(held, at);
+        Put(action.job,
+            {.at = at, .what = "preempted", .by = std::move(cause), .before = std::move(held)});
       }
       return;
     }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/configuration.h"
 #include "live/jobs/live_jobs.h"
 #include "model/event.h"
 #include "model/touched.h"
@@ -39,6 +40,9 @@ class History {
   // `jobs`: as they were before the fact.
   void Note(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster);
   void Note(const model::Action& action, TimePoint at, const Cluster& cluster);
+  // Another configuration, in whose place `former` was: jobs may lose GPUs for it.
+  void NoteConfigured(const engine::Configuration& former, const engine::Configuration& next,
+                      TimePoint at);
   // Oldest first.
   // Null: there is nothing. What has been given out does not change any more.
   using Events = std::shared_ptr<const std::vector<JobEvent>>;
@@ -55,6 +59,9 @@ class History {
     void Serialize(StateStream& state) { state(*events, holds); }
   };
 
+  // Something happens to a node, for which jobs there lose their GPUs at that time.
+  void NoteNode(NodeId node, TimePoint at, std::string cause, const Cluster& cluster);
+  [[nodiscard]] std::string CauseOf(const std::string& held, TimePoint at) const;
   void NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster);
   void NoteUpdate(const model::Event& event, const LiveJobs& jobs);
   void Put(JobId job, JobEvent event);
@@ -65,6 +72,9 @@ class History {
 
   model::TouchedIds<JobId>& touched_;
   std::map<JobId, OfJob> jobs_;
+  // By the nodes' names; of the last time only, and not saved.
+  std::map<std::string, std::string> causes_;
+  TimePoint caused_at_{};
   std::vector<JobId> ended_;  // of jobs_, in the order in which they have ended
 };
 

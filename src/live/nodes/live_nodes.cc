@@ -23,6 +23,12 @@ void LiveNodes::ListNodes() {
   }
 }
 
+void LiveNodes::Remove(NodeId node) {
+  Edit(node).available = false;
+  Edit(node).drained = false;
+  Edit(node).finish_until.reset();
+}
+
 std::optional<NodeId> LiveNodes::Named(std::string_view name) const {
   const auto at = names_.find(name);
   return at == names_.end() ? std::nullopt : std::optional(at->second);
@@ -45,7 +51,7 @@ Status LiveNodes::CheckJoin(const v1::Hello& hello) const {
     return Failed("the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1");
   }
   if (!id) {
-    return Failed("node '" + hello.node() + "' is not in the controller's cluster file");
+    return Failed("node '" + hello.node() + "' is not in the controller's cluster");
   }
   const NodeSpec& spec = cluster_.nodes[Index(*id)];
   if (spec.gpus == 0) {

@@ -44,6 +44,8 @@ class LiveNodes {
 
   // The node is to have other GPUs: no job is there until an agent with these has said hello.
   void Withdraw(NodeId node) { Edit(node).available = false; }
+  // The node is there no longer: what operators have said of it holds no longer, either.
+  void Remove(NodeId node);
   // The cluster has other nodes, perhaps more of them.
   void ListNodes();
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }

@@ -333,18 +333,27 @@ std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
   return text;
 }
 
-// "; drained: n0; down: n2, n3": the nodes that are away and whose GPU type the job accepts.
+// "; drained: n0; down: n2, n3; with another number of GPUs: n4": the nodes that are away and whose
+// GPU type the job accepts.
 std::string Reasons::NodesAway(const JobSpec& job) const {
   std::vector<std::string> drained;
   std::vector<std::string> down;
+  std::vector<std::string> other;
   for (std::size_t i = 0; i < view_.nodes.size(); ++i) {
     const NodeEntry& node = view_.node(NodeAt(i));
-    if ((node.drained || !node.alive) && Accepts(job, view_.cluster().nodes[i])) {
+    const int gpus = view_.cluster().nodes[i].gpus;
+    if (gpus == 0) {
+      continue;  // it has been removed
+    }
+    if (node.connected && node.reported->hello.gpus() != gpus) {
+      other.push_back(view_.cluster().nodes[i].name);
+    } else if ((node.drained || !node.alive) && Accepts(job, view_.cluster().nodes[i])) {
       (node.drained ? drained : down).push_back(view_.cluster().nodes[i].name);
     }
   }
   return (drained.empty() ? "" : "; drained: " + FirstNames(drained)) +
-         (down.empty() ? "" : "; down: " + FirstNames(down));
+         (down.empty() ? "" : "; down: " + FirstNames(down)) +
+         (other.empty() ? "" : "; with another number of GPUs: " + FirstNames(other));
 }
 
 // -------------------------------------------------------------------------------- starting,
@@ -368,6 +377,19 @@ std::string Reasons::WhyNotRunning(JobId job) const {
   }
   const std::string other = WhoHasNotLeft(list.back());
   return other.empty() ? WhatItFetches(job) : other;
+}
+
+// "n0 is draining until 2026-11-28T18:00:00Z: then the job goes on elsewhere"; empty: it may stay.
+std::string Reasons::WhenItHasToLeave(JobId job) const {
+  for (const Slice& slice : view_.job(job).record.grant.slices) {
+    const NodeEntry& node = view_.node(slice.node);
+    const TimePoint until = node.finish_until.value_or(kEndOfTime);
+    if (until != kEndOfTime) {
+      return view_.cluster().nodes[Index(slice.node)].name + " is draining until " +
+             base::UtcText(view_.options->UnixSeconds(until)) + ": then the job goes on elsewhere";
+    }
+  }
+  return {};
 }
 
 // The nodes on which the attempt may have processes, or those of them that say nothing.
@@ -498,7 +520,8 @@ std::string Reasons::Of(JobId id, v1::JobState state) {
       if (std::string why = WhyNoProgress(id); !why.empty()) {
         return why;
       }
-      return WhyOverrun(id);
+      std::string why = WhyOverrun(id);
+      return why.empty() ? WhenItHasToLeave(id) : why;
     }
     case v1::STOPPING:
       return WhyNotGone(id);

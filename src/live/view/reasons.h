@@ -77,6 +77,7 @@ class Reasons {
   [[nodiscard]] std::string RealTimeText(Duration of_the_engine) const;
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
   [[nodiscard]] const std::vector<std::uint64_t>& used();
+  [[nodiscard]] std::string WhenItHasToLeave(JobId job) const;
   [[nodiscard]] Room& RoomFor(const JobSpec& job);
   [[nodiscard]] std::optional<std::size_t> PlaceOf(JobId job);
 

@@ -329,6 +329,7 @@ v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
   status.set_address(hello.address());
   status.set_up(node.alive);
   status.set_drained(node.drained);
+  status.set_agent_gpus(node.connected && hello.gpus() != spec.gpus ? hello.gpus() : 0);
   status.set_finishing(node.finish_until.has_value());
   status.set_finish_until(node.finish_until.value_or(kEndOfTime) == kEndOfTime
                               ? 0

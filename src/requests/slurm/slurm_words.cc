@@ -34,7 +34,10 @@ constexpr std::array kScontrol{Twin{"hold", "hold JOB"},
                                Twin{"resume", "release JOB"},
                                Twin{"update", "update ... JOB"},
                                Twin{"top", "update --priority N JOB"},
-                               Twin{"ping", "nodes"}};
+                               Twin{"ping", "nodes"},
+                               Twin{"create", "node add NODE --gpus N"},
+                               Twin{"delete", "node remove NODE"},
+                               Twin{"reconfigure", "config apply FILE"}};
 
 // What is to be typed in place of options of sbatch.
 struct OptionTwin {
@@ -222,7 +225,12 @@ std::string InsteadOfCommand(std::span<const std::string_view> words) {
     }
     if (next == "update" && words.size() > 2 &&
         (words[2].starts_with("node") || words[2].starts_with("Node"))) {
-      return "trainyard drain NODE";
+      const bool gives_back = std::any_of(words.begin(), words.end(), [](std::string_view word) {
+        return word.find("state=resume") != std::string_view::npos ||
+               word.find("state=idle") != std::string_view::npos ||
+               word.find("State=RESUME") != std::string_view::npos;
+      });
+      return gives_back ? "trainyard undrain NODE" : "trainyard drain NODE";
     }
     const auto* const twin = std::find_if(kScontrol.begin(), kScontrol.end(),
                                           [next](const Twin& one) { return one.slurm == next; });

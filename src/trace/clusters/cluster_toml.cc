@@ -261,7 +261,10 @@ class ClusterParser {
     }
     earlier.push_back(failure);
     cluster_.changes.push_back(
-        {.at = failure.down, .node = failure.node, .up = false, .finish = failure.drain});
+        {.at = failure.down,
+         .node = failure.node,
+         .up = false,
+         .how = failure.drain ? NodeChange::How::kFinish : NodeChange::How::kFails});
     if (failure.up != kEndOfTime) {
       cluster_.changes.push_back({.at = failure.up, .node = failure.node, .up = true});
     }

@@ -46,6 +46,12 @@ std::string Reread::Read() {
     return "the configuration cannot be read again: " + OneLine(again.error().message) +
            "; everything stays as it was";
   }
+  if (take_) {  // also where no option has changed: files that they name may have
+    if (const Status taken = take_(*again.value()); !taken.ok()) {
+      return "the configuration is wrong: " + OneLine(taken.error().message) +
+             "; everything stays as it was";
+    }
+  }
   const std::map<std::string, std::string>& now = again.value()->given;
   std::map<std::string, std::string> all = now;
   all.insert(run_.begin(), run_.end());
@@ -61,7 +67,6 @@ std::string Reread::Read() {
     list += fmt::format("{}{} is {} (was {})", list.empty() ? "" : ", ", name, is, was);
   }
   if (!taken.empty()) {
-    take_(*again.value());
     for (const std::string& name : taken_) {
       if (const auto found = now.find(name); found != now.end()) {
         run_[name] = found->second;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "trainyard/status.h"
 
 namespace trainyard::cli {
 
@@ -16,7 +17,8 @@ namespace trainyard::cli {
 
 class Reread {
  public:
-  using Take = std::function<void(const Command& now)>;
+  // Error: it is wrong, and nothing is taken of it.
+  using Take = std::function<Status(const Command& now)>;
 
   // `chosen`: as at the start; must outlive it. `taken`: the names of the options that `take` gives
   // to the running program; others need a restart.

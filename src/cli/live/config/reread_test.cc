@@ -25,36 +25,42 @@ class RereadTest : public testing::Test {
     };
   }
 
+  Reread::Take Taker() {
+    return [this](const Command& now) {
+      taken_.push_back(now.given);
+      return refused_.empty() ? Status() : Status(BadInput(refused_));
+    };
+  }
+
   Command chosen_;
   Given now_;
+  std::string refused_;
   std::string wrong_;
   std::vector<Given> taken_;
 };
 
 TEST_F(RereadTest, SaysWhatIsTakenAndWhatNeedsARestart) {
-  Reread reread(chosen_, {"--operators", "--admins"},
-                [this](const Command& now) { taken_.push_back(now.given); });
+  Reread reread(chosen_, {"--operators", "--admins"}, Taker());
   EXPECT_EQ(reread.Read(), "the configuration has been read again; no option has changed");
-  EXPECT_TRUE(taken_.empty());
+  EXPECT_EQ(taken_.size(), 1U) << "files that options name may have changed";
   now_ = {{"--grace", "60"}, {"--operators", "olga otto"}, {"--admins", "ann"}};
   EXPECT_EQ(reread.Read(),
             "the configuration has been read again; from now on --admins is 'ann' (was not set), "
             "--operators is 'olga otto' (was 'olga'); needs a restart: --grace is '60' (was "
             "'30')");
-  ASSERT_EQ(taken_.size(), 1U);
-  EXPECT_EQ(taken_[0], now_);
+  ASSERT_EQ(taken_.size(), 2U);
+  EXPECT_EQ(taken_[1], now_);
   EXPECT_EQ(reread.Read(),
             "the configuration has been read again; needs a restart: --grace is '60' (was '30')");
   now_ = {{"--grace", "30"}};
   EXPECT_EQ(reread.Read(),
             "the configuration has been read again; from now on --admins is not set (was 'ann'), "
             "--operators is not set (was 'olga otto')");
-  EXPECT_EQ(taken_.size(), 2U);
+  EXPECT_EQ(taken_.size(), 4U);
 }
 
 TEST_F(RereadTest, AMistakeLeavesEverythingAsItWas) {
-  Reread reread(chosen_, {"--operators"},
-                [this](const Command& now) { taken_.push_back(now.given); });
+  Reread reread(chosen_, {"--operators"}, Taker());
   now_ = {};
   wrong_ = "t.toml:3: unknown key";
   EXPECT_EQ(reread.Read(),
@@ -66,6 +72,13 @@ TEST_F(RereadTest, AMistakeLeavesEverythingAsItWas) {
             "the configuration cannot be read again: t.toml:3: --users: al not in {own,all}; "
             "t.toml:4: unknown key; everything stays as it was")
       << "one line of a log";
+  wrong_.clear();
+  refused_ = "unknown policy 'nosuch'";
+  EXPECT_EQ(reread.Read(),
+            "the configuration is wrong: unknown policy 'nosuch'; everything stays as it was");
+  refused_.clear();
+  now_ = {{"--operators", "olga"}, {"--grace", "30"}};
+  EXPECT_EQ(reread.Read(), "the configuration has been read again; no option has changed");
 }
 
 }  // namespace

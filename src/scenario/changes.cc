@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenario/changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/try.h"
+#include "io/file.h"
+#include "io/toml.h"
+#include "trace/clusters/cluster_formats.h"
+
+namespace trainyard::scenario {
+namespace {
+
+constexpr double kMostSeconds = 1e11;
+
+class ChangesReader {
+ public:
+  ChangesReader(const std::string& path, Cluster& cluster) : path_(path), cluster_(cluster) {}
+
+  [[nodiscard]] Result<std::vector<NamesChange>> Read(const io::TomlTable& root) {
+    const io::TomlSection section(path_, "top-level", root);
+    RETURN_IF_ERROR(section.CheckKeys({"changes", "nodes", "gpu_types"}));
+    RETURN_IF_ERROR(AddNodes(root));
+    ASSIGN_OR_RETURN(const std::vector<const io::TomlTable*> tables, section.Tables("changes"));
+    if (tables.empty()) {
+      return section.Bad("no changes; expected a [[changes]] at least");
+    }
+    for (const io::TomlTable* table : tables) {
+      RETURN_IF_ERROR(Read(io::TomlSection(path_, "[[changes]]", *table)));
+    }
+    for (const auto& [name, line] : waiting_) {
+      return BadInput(
+          fmt::format("{}:{}: node '{}' is added by no change; expected its name in the "
+                      "'add' of one",
+                      path_, line, name));
+    }
+    std::stable_sort(names_.begin(), names_.end(),
+                     [](const NamesChange& a, const NamesChange& b) { return a.at < b.at; });
+    std::stable_sort(cluster_.changes.begin(), cluster_.changes.end(),
+                     [](const NodeChange& a, const NodeChange& b) {
+                       return std::pair(a.at, a.node) < std::pair(b.at, b.node);
+                     });
+    return std::move(names_);
+  }
+
+ private:
+  // Those of the file come behind those of the cluster.
+  [[nodiscard]] Status AddNodes(const io::TomlTable& root) {
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+      nodes_[cluster_.nodes[i].name] = NodeAt(i);
+    }
+    const io::TomlEntry* const entry = root.Find("nodes");
+    if (entry == nullptr) {
+      return {};
+    }
+    io::TomlTable of_cluster = root;
+    std::erase_if(of_cluster.entries,
+                  [](const io::TomlEntry& one) { return one.key == "changes"; });
+    ASSIGN_OR_RETURN(Cluster added, trace::ParseClusterToml(path_, of_cluster));
+    for (NodeSpec& node : added.nodes) {
+      const NodeId id = NodeAt(cluster_.nodes.size());
+      if (!nodes_.emplace(node.name, id).second) {
+        return BadInput(
+            fmt::format("{}:{}: the cluster has a node '{}' already; expected another "
+                        "'name' or 'host'",
+                        path_, entry->line, node.name));
+      }
+      waiting_[node.name] = entry->line;
+      cluster_.changes.push_back({.at = TimePoint{}, .node = id});
+      cluster_.nodes.push_back(std::move(node));
+    }
+    for (GpuType& type : added.gpu_types) {
+      cluster_.gpu_types.push_back(std::move(type));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status Read(const io::TomlSection& section) {
+    std::optional<double> at;
+    RETURN_IF_ERROR(io::FirstFailure({
+        section.CheckKeys({"at", "add", "remove", "drain", "policy", "placement", "admission",
+                           "grouping", "tuning"}),
+        section.Has("at") ? Status{} : section.Bad("no 'at'; expected a time in seconds"),
+        section.ReadNumber("at", {.most = kMostSeconds}, at),
+    }));
+    const TimePoint time = AtSeconds(*at);
+    NamesChange names{.at = time, .where = fmt::format("{}:{}", path_, section.table().line)};
+    RETURN_IF_ERROR(io::FirstFailure({
+        ReadNodes(section, "add", {.at = time, .up = true}),
+        ReadNodes(section, "remove", {.at = time, .how = NodeChange::How::kNotice}),
+        ReadNodes(section, "drain", {.at = time, .how = NodeChange::How::kFinish}),
+        ReadName(section, "policy", names.policy),
+        ReadName(section, "placement", names.placement),
+        ReadName(section, "admission", names.admission),
+        ReadName(section, "grouping", names.grouping),
+        ReadName(section, "tuning", names.tuning),
+    }));
+    if (names.policy || names.placement || names.admission || names.grouping || names.tuning) {
+      names_.push_back(std::move(names));
+    } else if (!section.Has("add") && !section.Has("remove") && !section.Has("drain")) {
+      return section.Bad("it changes nothing; expected 'add', 'remove', 'drain', 'policy' ...");
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status ReadNodes(const io::TomlSection& section, std::string_view key,
+                                 NodeChange change) {
+    const io::TomlEntry* const entry = section.table().Find(key);
+    if (entry == nullptr) {
+      return {};
+    }
+    const std::vector<io::TomlValue>* const list = entry->value.list();
+    if (list == nullptr) {
+      return section.BadKey(key,
+                            fmt::format("'{}' is no list; expected names: [\"n1\", \"n2\"]", key));
+    }
+    for (const io::TomlValue& value : *list) {
+      const std::string name = value.AsText().value_or("");
+      const auto node = nodes_.find(name);
+      if (node == nodes_.end()) {
+        return section.BadKey(
+            key,
+            fmt::format("no node '{}'; expected one of the cluster, or of [[nodes]] here", name));
+      }
+      change.node = node->second;
+      waiting_.erase(change.up ? name : "");
+      cluster_.changes.push_back(change);
+    }
+    return {};
+  }
+
+  [[nodiscard]] static Status ReadName(const io::TomlSection& section, std::string_view key,
+                                       std::optional<std::string>& name) {
+    if (!section.Has(key)) {
+      return {};
+    }
+    return section.ReadText(key, name.emplace());
+  }
+
+  const std::string& path_;
+  Cluster& cluster_;
+  std::map<std::string, NodeId, std::less<>> nodes_;
+  std::map<std::string, int, std::less<>> waiting_;  // nodes that no change has added yet, by line
+  std::vector<NamesChange> names_;
+};
+
+}  // namespace
+
+void NamesChange::ApplyTo(PresetRequest& names) const {
+  const auto put = [](const std::optional<std::string>& from, std::string& to) {
+    to = from.value_or(to);
+  };
+  put(policy, names.policy);
+  put(placement, names.placement);
+  put(admission, names.admission);
+  put(grouping, names.grouping);
+  put(tuning, names.tuning);
+}
+
+Result<std::vector<NamesChange>> ReadChanges(const std::string& path, Cluster& cluster) {
+  ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path));
+  ASSIGN_OR_RETURN(const io::TomlTable root, io::ParseToml(path, text));
+  return ChangesReader(path, cluster).Read(root);
+}
+
+}  // namespace trainyard::scenario
