@@ -58,7 +58,7 @@ std::string UnknownCommand(const CLI::App& app, std::string_view path, std::stri
     std::string_view here;
   };
   static constexpr std::array kElsewhere{
-      Elsewhere{"trainyard trace", "check", "trainyard trace validate"},
+      Elsewhere{"trainyard trace", "check", "validate"},
       Elsewhere{"trainyard", "cordon", "trainyard drain"},
       Elsewhere{"trainyard", "uncordon", "trainyard undrain"},
       Elsewhere{"trainyard", "evict", "trainyard requeue"},

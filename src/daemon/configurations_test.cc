@@ -9,6 +9,7 @@
 
 #include "daemon/controller_process.h"
 #include "daemon/mailbox.h"
+#include "io/file.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::daemon {
@@ -229,6 +230,43 @@ std::vector<std::string> OneStep(ControllerOptions options, Status& status) {
     mailbox.Put([&mailbox] { mailbox.Close(); });
   });
   return lines;
+}
+
+TEST(StartTest, ARehearsalSaysWhatAStartWouldDoAndDoesNothing) {
+  const ScratchFolder scratch;
+  ControllerOptions options{.state = scratch.path() + "/state",
+                            .cluster = "2x4",
+                            .socket = scratch.path() + "/socket",
+                            .snapshots = {.entries = 1}};
+  options.names.policy = "fifo";
+  const auto rehearse = [&options](Status& status) {
+    std::vector<std::string> lines;
+    ControllerOptions asked = options;
+    asked.log = [&lines](const std::string& line) { lines.push_back(line); };
+    status = RehearseController(asked);
+    return lines;
+  };
+  Status status;
+  EXPECT_THAT(rehearse(status), testing::IsEmpty());
+  EXPECT_THAT(status.error().message, HasSubstr("there is no state of a controller"));
+  static_cast<void>(OneStep(options, status));
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  const std::string before = io::ReadFile(options.state + "/controller.db").value();
+  EXPECT_THAT(rehearse(status),
+              ElementsAre(HasSubstr("this program decides the same in all of them"),
+                          "these options would change nothing of the configuration in force"));
+  options.names.policy = "las";
+  options.cluster = "1x4";
+  EXPECT_THAT(
+      rehearse(status),
+      ElementsAre(HasSubstr(" entries of the journal, 0 jobs, "),
+                  "these options would change the configuration: policy fifo, now las; node "
+                  "n1 removed"));
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(io::ReadFile(options.state + "/controller.db").value() == before, true);
+  options.live.time_scale = 2;
+  static_cast<void>(rehearse(status));
+  EXPECT_THAT(status.error().message, HasSubstr("a cluster with time_scale 1.000000, now 2.0"));
 }
 
 TEST(StartTest, OtherOptionsAreApplied) {

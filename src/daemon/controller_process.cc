@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
+#include "io/temporary_folder.h"
 #include "live/controller.h"
 #include "live/jobs/job_request.h"
 #include "live/view/statuses.h"
@@ -555,12 +557,85 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
   return {};
 }
 
+// Of a controller that is not there.
+Status CopyState(const std::string& from, const std::string& to) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::exists(from + "/controller.db", error)) {
+    return InvalidArgument(from + ": there is no state of a controller; expected its --state");
+  }
+  ASSIGN_OR_RETURN(const io::Descriptor held, store::HoldFolder(from, "controller"));
+  for (const char* const file : {"controller.db", "controller.db-wal"}) {
+    if (fs::exists(from + "/" + file, error)) {
+      fs::copy_file(from + "/" + file, to + "/" + file, error);
+      if (error) {
+        return Failed(
+            fmt::format("{}/{}: cannot be copied to {}: {}", from, file, to, error.message()));
+      }
+    }
+  }
+  return {};
+}
+
+// Where a rehearsal speaks.
+class Unheard final : public live::LiveOutput {
+ public:
+  void Reply(std::uint64_t /*call*/, v1::ClientReply /*reply*/) override {}
+  void Send(std::uint64_t /*connection*/, v1::ControllerMessage /*message*/) override {}
+  void Close(std::uint64_t /*connection*/) override {}
+};
+
 }  // namespace
 
 Status CheckController(const ControllerOptions& options) {
   RETURN_IF_ERROR(Check(options, Configurations(options.profiles)));
   RETURN_IF_ERROR(CheckUsers("--operators", options.operators));
   return CheckUsers("--admins", options.admins);
+}
+
+Status RehearseController(const ControllerOptions& options) {
+  const auto begun = std::chrono::steady_clock::now();
+  const Configurations configurations(options.profiles);
+  ASSIGN_OR_RETURN(Asked asked, Check(options, configurations));
+  const io::TemporaryFolder copy("trainyard-rehearsal");
+  RETURN_IF_ERROR(CopyState(options.state, copy.path()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, store::OpenStore(copy.path()));
+  ASSIGN_OR_RETURN(const std::string writer, store->Setting("program"));
+  ASSIGN_OR_RETURN(asked.measured, KeptMeasured(*store, false, asked.measured));
+  ASSIGN_OR_RETURN(engine::SharedConfiguration first,
+                   FirstConfiguration(options, asked, configurations, *store));
+  ASSIGN_OR_RETURN(const std::string zero, store->Setting("unix_zero"));
+  ASSIGN_OR_RETURN(const model::JobNumbers numbers, KeptNumbers(*store));
+  live::ControllerSetup with = SetupOf(options, base::ToNumber(zero).value_or(0), store->epoch());
+  with.engine = {.configuration = std::move(first),
+                 .measured = std::move(asked.measured),
+                 .numbers = &numbers,
+                 .configurations = &configurations};
+  with.snapshots.program +=
+      " (rehearsal)";  // so that the whole journal is gone through if it is there
+  Unheard nobody;
+  const Result<std::unique_ptr<live::Controller>> controller =
+      live::Controller::Open(std::move(with), *store, nobody, TimePoint{});
+  if (!controller.ok()) {
+    return WithWriter(controller.error(), options, writer);
+  }
+  const live::RestartReport& restart = controller.value()->restart();
+  Log(options,
+      fmt::format("{}: {} entries of the journal{}, {} jobs, written by Trainyard {}: this program "
+                  "decides the same in all of them, in {:.1f} s",
+                  options.state, restart.replayed,
+                  restart.snapshot > 0 ? fmt::format(" behind the snapshot at {}", restart.snapshot)
+                                       : std::string(),
+                  controller.value()->world().jobs(), writer,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()));
+  ASSIGN_OR_RETURN(const GivenConfiguration former,
+                   GivenConfiguration::From(controller.value()->engine().configuration().note));
+  ASSIGN_OR_RETURN(const GivenConfiguration next, Merged(former, asked.given));
+  const std::string changes =
+      former.options == asked.given.options ? "" : ChangesBetween(former, next);
+  Log(options, changes.empty() ? "these options would change nothing of the configuration in force"
+                               : "these options would change the configuration: " + changes);
+  return {};
 }
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,

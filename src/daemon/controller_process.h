@@ -55,6 +55,12 @@ struct ControllerOptions {
 // Everything that can be wrong with the options but the state folder, without starting anything.
 [[nodiscard]] Status CheckController(const ControllerOptions& options);
 
+// Goes through a copy of the state with this program and these options, and says by
+// `options.log` whether all that is written would be decided again, and what the start would change
+// of the configuration. Nothing is written to the state. Errors: there is none, or a controller
+// uses it; the first decision that would be another one.
+[[nodiscard]] Status RehearseController(const ControllerOptions& options);
+
 // What a controller begins with.
 struct Ready {
   int port = 0;

@@ -48,7 +48,8 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   const bool is_known = state_.nodes.Named(hello.node()).has_value();
   Status status = is_known ? Status() : calls_.AdmitNode(hello);
   if (status.ok()) {
-    status = state_.nodes.CheckJoin(hello);
+    const std::optional<NodeId> there = state_.nodes.Named(hello.node());
+    status = state_.nodes.CheckJoin(hello, there && state_.attempts.AreOn(*there));
   }
   if (!status.ok()) {
     return messages_.Refuse(connection, status.error().message);
@@ -73,7 +74,7 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   state_.attempts.SetUnseen(false);
   judge_.SetRenewed(std::nullopt);
   judge_.NoteRenewed(id);
-  if (!node.available && !node.drained) {
+  if (!node.available && !node.drained && hello.gpus() == state_.cluster.nodes[Index(id)].gpus) {
     Add({.at = state_.now, .fact = model::fact::NodeUp{.node = id}});
   }
 }

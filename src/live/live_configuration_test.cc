@@ -322,6 +322,60 @@ TEST_F(ConfigureTest, ANodeThatComesBackServesAtOnce) {
   EXPECT_EQ(StateOf(3), v1::STARTING);
 }
 
+// Until its agent has been started with the new number.
+TEST_F(ConfigureTest, ANodeWithAnotherNumberOfGpusSaysWhyItGetsNoJobs) {
+  cluster_.nodes[0].gpus = 2;
+  cluster_.nodes[1].gpus = 4;
+  Add("larger b", earliest_);
+  const v1::ConfigureReply reply = Call(Asking("larger b")).configure();
+  ASSERT_EQ(reply.agents_to_restart_size(), 1);
+  EXPECT_EQ(reply.agents_to_restart(0), "b");
+  const std::vector<v1::NodeStatus> nodes = controller_->world().NodeStatuses();
+  EXPECT_EQ(nodes[0].agent_gpus(), 0);
+  EXPECT_EQ(nodes[1].agent_gpus(), 2);
+  Tell(11, Report(2, 1, v1::AttemptReport::EXITED, 143));
+  EXPECT_NE(controller_->world().StatusOf(JobAt(2)).reason().find("with another number of GPUs: b"),
+            std::string::npos)
+      << controller_->world().StatusOf(JobAt(2)).reason();
+  v1::ClientRequest history;
+  history.mutable_jobs()->add_jobs(2);
+  history.mutable_jobs()->set_history(true);
+  const v1::JobsReply lost = Call(history).jobs();
+  EXPECT_NE(lost.ShortDebugString().find("by: \"configuration 1\""), std::string::npos)
+      << lost.ShortDebugString();
+  Hear(20, HelloOf("b", {}, 4));
+  EXPECT_EQ(controller_->world().NodeStatuses()[1].agent_gpus(), 0);
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+}
+
+// A restart of the controller must not make it wait for the lease of a node that has gone.
+TEST_F(ConfigureTest, TheAgentOfARemovedNodeSaysThatItsJobsHaveLeft) {
+  Call(Asking("without a"));
+  Open();
+  Hear(21, HelloOf("a"));  // the job has left meanwhile
+  EXPECT_TRUE(said_.messages[21].front().has_welcome());
+  EXPECT_EQ(StateOf(1), v1::WAITING);
+  EXPECT_EQ(NodesShown(), "b c- without a");
+  controller_->world().OnAgentGone(21);
+  Step();
+  Hear(22, HelloOf("a"));
+  EXPECT_EQ(said_.messages[22].front().refusal().message(),
+            "node 'a' has been removed from the cluster");
+}
+
+TEST_F(ConfigureTest, ANodeThatHasBeenRemovedIsNoneToDrain) {
+  v1::ClientRequest drain;
+  drain.mutable_drain()->set_node("a");
+  drain.mutable_drain()->set_drain(true);
+  EXPECT_TRUE(Call(drain).drain().status().drained());
+  Call(Asking("without a"));
+  EXPECT_EQ(Call(drain).error().message(), "there is no node 'a'");
+  Tell(10, Report(1, 1, v1::AttemptReport::EXITED, 143));
+  Call(Asking("latest first"));
+  EXPECT_FALSE(controller_->world().NodeStatuses()[0].drained()) << "it comes back as a new one";
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+}
+
 TEST_F(ConfigureTest, WhatCannotBeIsRefusedWhole) {
   const std::string digest = controller_->digest();
   EXPECT_EQ(Call(Asking("nonsense")).error().message(), "'nonsense' is no configuration");

@@ -519,7 +519,7 @@ bool LiveWorld::TakeWhileWithheld(const Input& input) {
     node = welcomed->second;
   }
   const v1::AgentMessage& message = input.message;
-  if (message.has_hello() && !node && state_.nodes.CheckJoin(message.hello()).ok()) {
+  if (message.has_hello() && !node && state_.nodes.CheckJoin(message.hello(), false).ok()) {
     node = state_.nodes.Named(message.hello().node());
     withheld_->welcomed[input.number] = *node;
     messages_.Welcome(input.number);

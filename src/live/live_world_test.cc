@@ -257,7 +257,7 @@ TEST_F(LiveWorldTest, AgentsThatDoNotBelongAreRefused) {
             "node 'c' is not in the controller's cluster; 'trainyard node add' adds it");
   Hello(11, "a", {}, 8);
   EXPECT_EQ(said_.messages[11][0].refusal().message(),
-            "node 'a' has 8 GPUs; expected 2 as in the cluster file");
+            "node 'a' has 8 GPUs; expected 2 as the configuration says");
   EXPECT_EQ(said_.closed, (std::vector<std::uint64_t>{10, 11}));
 }
 

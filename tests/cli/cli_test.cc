@@ -140,6 +140,10 @@ TEST(UsageTest, CheckIsNamedValidateHere) {
   const CommandResult result = RunTrainyard("trace check x.csv");
   EXPECT_EQ(result.status, kWrongUsage);
   EXPECT_EQ(result.err, "trainyard trace: unknown command 'check'; did you mean 'validate'?\n");
+  EXPECT_EQ(RunTrainyard("cordon n0").err,
+            "trainyard: unknown command 'cordon'; did you mean 'trainyard drain'?\n");
+  EXPECT_EQ(RunTrainyard("config get").err,
+            "trainyard config: unknown command 'get'; did you mean 'trainyard config show'?\n");
   // Of a command that also does something by itself.
   EXPECT_EQ(RunTrainyard("controller paus").err,
             "trainyard controller: unknown command 'paus'; did you mean 'pause'?; known: pause, "

@@ -966,7 +966,7 @@ TEST(LiveTest, AgentsThatDoNotFitAreTold) {
             refuses + "node 'n0' has an agent already\n");
   cluster.KillAgent(0);
   EXPECT_EQ(said("wide", {"--node", "n0", "--gpus", "8"}),
-            refuses + "node 'n0' has 8 GPUs; expected 2 as in the cluster file\n");
+            refuses + "node 'n0' has 8 GPUs; expected 2 as the configuration says\n");
 }
 
 TEST(LiveTest, HangUpsReadTheConfigurationAgainAndEndNothing) {

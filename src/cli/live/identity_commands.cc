@@ -14,7 +14,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
-#include "cli/live/node_changes.h"
+#include "cli/live/config_commands.h"
 #include "identity/door.h"
 #include "identity/secret_file.h"
 #include "identity/token.h"

@@ -285,6 +285,7 @@ std::string HostOf(const std::string& listen) { return listen.substr(0, listen.r
 struct ControllerCommand {
   daemon::ControllerOptions options{.state = DefaultState() + "/controller"};
   bool check = false;
+  bool rehearse = false;
 };
 
 // Each agent has a connection, and each command: as many as the system lets this process have.
@@ -300,6 +301,10 @@ Status RunControllerCommand(ControllerCommand command, const Command& chosen) {
   RETURN_IF_ERROR(Apply(chosen.plugins, command.options));
   if (command.check) {
     return SayWhetherGood(daemon::CheckController(command.options), command.options.state);
+  }
+  if (command.rehearse) {
+    command.options.log = [](const std::string& line) { Say(line); };
+    return daemon::RehearseController(command.options);
   }
   RaiseOpenFiles();
   daemon::Mailbox mailbox;
@@ -467,6 +472,10 @@ void AddController(CLI::App& app, Command& chosen) {
   AddNotifyOptions(*command, controller->options);
   AddPolicyOptions(*command, controller->options);
   command->add_flag("--check-config", controller->check, "only say whether the options are good");
+  command->add_flag(
+      "--rehearse", controller->rehearse,
+      "only go through a copy of --state with this program and these options: whether "
+      "it decides the same, and what the start would change");
   AddSwitches(*command, chosen);
   command->callback([controller, command, &chosen] {
     if (!command->get_subcommands().empty()) {

@@ -18,6 +18,7 @@
 #include "cli/profile/profile_output.h"
 #include "cli/progress_bar.h"
 #include "cli/running.h"
+#include "io/temporary_folder.h"
 #include "profiler/command_trace.h"
 #include "profiler/loader_runs.h"
 #include "profiler/measurement.h"
@@ -51,29 +52,6 @@ struct ProfileCommand {
   profiler::SensitivityOptions sensitivity;
   profiler::MemoryModel memory;
   loader::ModelSize size;
-};
-
-// A folder for what the runs leave behind, which goes away with it.
-class RunsFolder {
- public:
-  RunsFolder() {
-    std::string path =
-        (std::filesystem::temp_directory_path() / "trainyard-profile-XXXXXX").string();
-    if (mkdtemp(path.data()) != nullptr) {
-      path_ = std::move(path);
-    }
-  }
-  ~RunsFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  RunsFolder(const RunsFolder&) = delete;
-  RunsFolder& operator=(const RunsFolder&) = delete;
-
-  [[nodiscard]] const std::string& path() const { return path_; }  // empty: none could be made
-
- private:
-  std::string path_;
 };
 
 // Counts the runs that went well while they are made.
@@ -121,7 +99,7 @@ Status WithMeasurer(const ProfileCommand& command, const Take& take, const Use& 
     return Failed(
         fmt::format("--out {}: the folder cannot be made: {}", command.out, error.message()));
   }
-  const RunsFolder scratch;
+  const io::TemporaryFolder scratch("trainyard-profile");  // for what the runs leave behind
   if (scratch.path().empty()) {
     return Failed("no folder can be made for temporary files; expected room below TMPDIR");
   }

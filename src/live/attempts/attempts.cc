@@ -216,6 +216,17 @@ std::vector<Attempts::At> Attempts::DropGone(JobId id, TimePoint now) {
   return gone;
 }
 
+bool Attempts::AreOn(NodeId node) const {
+  return std::any_of(present_.begin(), present_.end(), [&](JobId job) {
+    const std::vector<LiveAttempt>& list = (*this)[job].list;
+    return std::any_of(list.begin(), list.end(), [node](const LiveAttempt& attempt) {
+      return std::any_of(attempt.parts.begin(), attempt.parts.end(), [node](const Part& part) {
+        return part.node == node && part.state != PartState::kExited;
+      });
+    });
+  });
+}
+
 std::vector<JobId> Attempts::Fence(NodeId node) {
   std::vector<JobId> jobs;
   for (const JobId job : present_) {

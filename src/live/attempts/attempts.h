@@ -134,6 +134,8 @@ class Attempts {
   [[nodiscard]] const OfJob& operator[](JobId job) const { return jobs_[Index(job)]; }
   // Jobs with attempts that have not gone.
   [[nodiscard]] const std::set<JobId>& present() const { return present_; }
+  // Whether some may have processes on the node. O(present).
+  [[nodiscard]] bool AreOn(NodeId node) const;
   // Null: there is none, or it has gone.
   [[nodiscard]] LiveAttempt* Find(supervisor::AttemptKey key);
   [[nodiscard]] const LiveAttempt* Find(supervisor::AttemptKey key) const;

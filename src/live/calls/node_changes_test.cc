@@ -142,6 +142,22 @@ TEST_F(FinishingTest, AtTheDeadlineThoseThatAreLeftHaveNotice) {
   EXPECT_TRUE(NodeA().drained());
 }
 
+TEST_F(FinishingTest, AJobSaysWhenItHasToLeaveAndWhyItHasLeft) {
+  Call(As(Drain(true, 120), 1003, v1::Caller::OPERATOR));
+  EXPECT_EQ(StatusOf(1).reason(),
+            "a is draining until 1970-01-01T00:02:00Z: then the job goes on elsewhere");
+  Step(std::chrono::seconds(1));
+  Call(As(Drain(false), 1003, v1::Caller::OPERATOR));
+  v1::ClientRequest asked;
+  asked.mutable_jobs()->add_jobs(1);
+  asked.mutable_jobs()->set_history(true);
+  const v1::JobStatus status = Call(asked).jobs().jobs(0);
+  ASSERT_GT(status.history_size(), 0) << status.ShortDebugString();
+  EXPECT_EQ(status.history().rbegin()->what(), "preempted");
+  EXPECT_EQ(status.history().rbegin()->by(),
+            "drained by user1003 (uid 1003, operator) at 1970-01-01T00:00:01Z");
+}
+
 TEST_F(FinishingTest, TheNextDrainCountsUnlessItSaysTheSame) {
   Call(Drain(true));
   const std::string digest = controller_->digest();

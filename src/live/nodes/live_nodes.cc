@@ -45,7 +45,7 @@ bool LiveNodes::Accepts(const v1::JobRequest& job, NodeId node) const {
          std::find(types.begin(), types.end(), cluster_.nodes[Index(node)].gpu_type) != types.end();
 }
 
-Status LiveNodes::CheckJoin(const v1::Hello& hello) const {
+Status LiveNodes::CheckJoin(const v1::Hello& hello, bool is_awaited) const {
   const std::optional<NodeId> id = Named(hello.node());
   if (hello.protocol() != 1) {
     return Failed("the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1");
@@ -54,12 +54,12 @@ Status LiveNodes::CheckJoin(const v1::Hello& hello) const {
     return Failed("node '" + hello.node() + "' is not in the controller's cluster");
   }
   const NodeSpec& spec = cluster_.nodes[Index(*id)];
-  if (spec.gpus == 0) {
+  if (spec.gpus == 0 && !is_awaited) {
     return Failed("node '" + hello.node() + "' has been removed from the cluster");
   }
-  if (hello.gpus() != spec.gpus) {
+  if (hello.gpus() != spec.gpus && !is_awaited) {
     return Failed("node '" + hello.node() + "' has " + std::to_string(hello.gpus()) +
-                  " GPUs; expected " + std::to_string(spec.gpus) + " as in the cluster file");
+                  " GPUs; expected " + std::to_string(spec.gpus) + " as the configuration says");
   }
   const LiveNode& node = nodes_[Index(*id)];
   if (node.connection && node.hello.start() != hello.start()) {

@@ -18,6 +18,9 @@ TEST(SlurmWordsTest, CommandsHaveTheirTwins) {
   EXPECT_EQ(TwinOf({"scontrol", "show", "job", "3"}), "trainyard status JOB");
   EXPECT_EQ(TwinOf({"scontrol", "show", "node"}), "trainyard nodes");
   EXPECT_EQ(TwinOf({"scontrol", "update", "NodeName=n3"}), "trainyard drain NODE");
+  EXPECT_EQ(TwinOf({"scontrol", "update", "nodename=n3", "state=resume"}),
+            "trainyard undrain NODE");
+  EXPECT_EQ(TwinOf({"scontrol", "reconfigure"}), "trainyard config apply FILE");
   EXPECT_EQ(TwinOf({"scontrol", "update", "JobId=3"}), "trainyard update ... JOB");
   EXPECT_NE(TwinOf({"scontrol"}), "");
   EXPECT_EQ(TwinOf({"status"}), "");
