@@ -18,6 +18,7 @@
 #include "live/history/changes.h"
 #include "live/history/configuration_history.h"
 #include "live/history/history.h"
+#include "live/history/usage.h"
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
 #include "live/nodes/live_nodes.h"
@@ -66,6 +67,7 @@ struct LiveState {
   std::shared_ptr<const ConfigurationHistory> configurations =
       std::make_shared<const ConfigurationHistory>();
   History history{touched.jobs};
+  Usage usage{options};
 
   // Another configuration takes the place of the present one. The parts that keep something of each
   // node have room for those that are new.

@@ -297,6 +297,7 @@ void LiveWorld::Note(const model::Action& action) {
   state_.touched.jobs.Add(action.job);
   notices_.Note(action);
   state_.history.Note(action, state_.now, state_.cluster);
+  state_.usage.Note(action, state_.now, *state_.jobs[action.job].request, state_.cluster);
   switch (action.kind) {
     case model::ActionKind::kAdmit:
       return calls_.AnswerVerdict(action.job);
@@ -651,6 +652,9 @@ std::vector<Section> LiveWorld::Sections(int format) {
              to(*history);
              state_.configurations = std::move(history);
            },
+       .since = 12},
+      {.name = "usage",
+       .serialize = [this](StateStream& to) { state_.usage.Serialize(to); },
        .since = 12},
       {.name = "finishing",
        .serialize = [this](StateStream& to) { state_.nodes.SerializeFinishing(to); },

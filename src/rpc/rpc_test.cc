@@ -69,6 +69,7 @@ v1::ClientReply EmptyReplyTo(const v1::ClientRequest& request) {
     case v1::ClientRequest::kAttach:
     case v1::ClientRequest::kSwitches:
     case v1::ClientRequest::kConfigure:
+    case v1::ClientRequest::kUsage:
     case v1::ClientRequest::KIND_NOT_SET:
       break;
   }

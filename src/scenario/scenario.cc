@@ -228,7 +228,7 @@ class PlannedConfigurations final : public engine::ConfigurationSource {
  public:
   // Errors: names that do not go together, or not with the cluster; rules under which the policy
   // cannot change.
-  [[nodiscard]] Status Make(const Inputs& inputs, PresetRequest names) {
+  [[nodiscard]] Status Plan(const Inputs& inputs, PresetRequest names) {
     for (const NamesChange& change : inputs.changes) {
       change.ApplyTo(names);
       Result<Assembly> assembled = Assemble(inputs, names);
@@ -269,7 +269,7 @@ class PlannedConfigurations final : public engine::ConfigurationSource {
 Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, const Assembly& parts,
                              engine::EngineSetup setup, const CollectFrom& collect) {
   PlannedConfigurations configurations;
-  RETURN_IF_ERROR(configurations.Make(inputs, request.names));
+  RETURN_IF_ERROR(configurations.Plan(inputs, request.names));
   setup.configurations = &configurations;
   engine::Engine engine(std::move(setup));
   world::StopRule stop = request.stop;

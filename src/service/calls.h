@@ -37,6 +37,7 @@ enum class CallFamily : unsigned char {
   CALL(Jobs, jobs, kReading)                      \
   CALL(Nodes, nodes, kReading)                    \
   CALL(Profiles, profiles, kReading)              \
+  CALL(Usage, usage, kReading)                    \
   CALL(Configuration, configuration, kReading)
 // clang-format on
 

@@ -270,6 +270,7 @@ class World final : public live::LiveOutput {
   void AskForNodes();
   void CheckLoaders();
   void CheckEnd();
+  void CheckUsage();
   void ChoosePolicy();
   void CheckDecisions();
   void CheckVictim(const Accounts::Victim& victim, const Accounts::Step& step);

@@ -567,7 +567,28 @@ void World::CountEnd(const Client& client, std::size_t task) {
   }
 }
 
+// All that jobs have held, and no more.
+void World::CheckUsage() {
+  if (!controller_) {
+    return;
+  }
+  v1::ClientRequest request;
+  request.mutable_usage();
+  const std::shared_ptr<const live::ClusterView> view = controller_->world().view();
+  const std::int64_t told =
+      live::Statuses(*view, controller_->engine().now()).AnswerTo(request).usage().gpu_micros();
+  std::int64_t charged = 0;
+  for (std::size_t i = 0; i < controller_->engine().records().size(); ++i) {
+    charged += controller_->engine().ProgressOf(JobAt(i), controller_->engine().now()).gpu_micros;
+  }
+  if (told != charged) {
+    Violated(
+        fmt::format("usage is {} us of GPUs, and jobs have been charged {} us", told, charged));
+  }
+}
+
 void World::CheckEnd() {
+  CheckUsage();
   if (controller_) {
     for (const auto& [key, entry] : controller_->engine().measured()->book().entries()) {
       for (const profile::Samples& samples : entry.samples) {

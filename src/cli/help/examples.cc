@@ -74,6 +74,7 @@ constexpr std::array kExamples{
     Example{"nodes", "nodes --json"},
     Example{"drain", "drain n3 --deadline 2h --reason 'a new disk'"},
     Example{"undrain", "undrain n3"},
+    Example{"usage", "usage --by user,day --from 2026-05-01 --to 2026-05-31"},
     Example{"controller pause", "controller pause --reason 'a new disk'"},
     Example{"controller resume", "controller resume"},
     Example{"controller close", "controller close --reason 'we move on Friday'"},

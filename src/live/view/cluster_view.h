@@ -36,7 +36,8 @@ struct JobEntry {
   model::JobRecord record;
   Attempts::Current attempts;
   std::map<std::string, double> metrics;
-  History::Events history;  // null: there is none
+  History::Events history;               // null: there is none
+  std::shared_ptr<const Holding> usage;  // null: it holds no GPUs
   std::string changed_by;
   std::string holder;  // who holds it
   FailureEffect failures;
@@ -90,6 +91,7 @@ struct ClusterView {
   std::shared_ptr<const v1::ProfilesReply> profiles;
   Switches switches;
   std::shared_ptr<const ConfigurationHistory> configurations;
+  std::shared_ptr<const Usage::Days> usage;  // without what is held still
 
   [[nodiscard]] const Cluster& cluster() const { return configuration->cluster; }
   [[nodiscard]] const JobEntry& job(JobId id) const { return jobs[Index(id)]; }

@@ -33,6 +33,7 @@ void ViewWriter::RefreshJob(JobId id) {
                                                    .attempts = attempts,
                                                    .metrics = state_.metrics.Of(id),
                                                    .history = state_.history.Of(id),
+                                                   .usage = state_.usage.HeldBy(id),
                                                    .changed_by = state_.changes.Of(id),
                                                    .holder = state_.changes.HolderOf(id),
                                                    .failures = state_.failures.EffectOn(id),
@@ -136,6 +137,7 @@ void ViewWriter::Refresh() {
   draft_.now = state_.now;
   draft_.switches = state_.switches;
   draft_.configurations = state_.configurations;
+  draft_.usage = state_.usage.days();
   draft_.next_wakeup = engine_.next_wakeup();
   draft_.starts_from = state_.failures.starts_from(state_.now);
   draft_.why_starts_wait = draft_.starts_from ? state_.failures.why_starts_wait() : std::string();
