@@ -45,8 +45,9 @@ struct GivenConfiguration {
 // As TOML: names and nodes, those of `--cluster` by their hosts. Removed nodes are not in it.
 [[nodiscard]] std::string TextOf(const GivenConfiguration& given);
 
-// `present` with what `asked` says otherwise than the options of the last start, which `present`
-// knows: names, nodes, types of GPUs. The rest is as it has been applied since.
+// A merge of three: `present` with the differences between the options of the last start
+// (`present.options`) and `asked`, in names, nodes and types of GPUs. The rest stays as it has been
+// applied since.
 [[nodiscard]] Result<GivenConfiguration> Merged(const GivenConfiguration& present,
                                                 const GivenConfiguration& asked);
 

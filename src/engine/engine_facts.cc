@@ -329,7 +329,7 @@ void Engine::TakeGpus(JobId job, bool loses_work) {
   Drop(job, now_);
   const bool was_finishing = jobs_.IsFinishing(job);
   if (was_finishing) {
-    jobs_.Return(job);
+    jobs_.ReturnToPolicy(job);
   }
   parts_->scheduler.Note(
       job, was_finishing ? scheduler::JobChange::kReturned : scheduler::JobChange::kLostGpus, now_);

@@ -49,7 +49,7 @@ void Engine::NodeChange::Open(const model::Event& event) {
   const std::vector<JobId> jobs = nodes_.JobsOn(node_);  // finishing, as the node was not up
   for (const JobId job : jobs) {
     if (!nodes_.LiesOn(job, false)) {
-      engine_.jobs_.Return(job);
+      engine_.jobs_.ReturnToPolicy(job);
     } else if (NamesGpus()) {
       Preempt(job, false);
     }
@@ -81,7 +81,7 @@ void Engine::NodeChange::Cordon(const model::Event& event) {
   for (const JobId job : finishing) {
     if (!engine_.jobs_.IsFinishing(job)) {
       engine_.parts_->scheduler.Note(job, scheduler::JobChange::kLeft, engine_.now_);
-      engine_.jobs_.Finish(job);
+      engine_.jobs_.LeaveAlone(job);
     }
   }
   TellScheduler(!finishing.empty());

@@ -21,10 +21,10 @@ constexpr char kActionsRecord = 2;
 constexpr int kFlagsPlace = 11;  // of best_effort, which is flag 0 and no more
 constexpr int kTraitsFlag = 4;   // the job has traits; higher flags come only with it
 // Fields behind this place come last, each with its place, where the job states any of them: 64 is
-// then added to the kind of the fact.
+// then added to the kind of the fact. So it is to that of a fact about several jobs, whose others
+// come last.
 constexpr int kLastPlace = 23;
 constexpr char kMoreJob = 64;
-// Added, too, to the kind of a fact about several jobs: the others come last.
 // Added to the kind of an action whose grant has more than GPUs, CPUs and memory.
 constexpr char kMoreGrant = 64;
 

@@ -102,7 +102,7 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
     Take(input);
   }
   ExpireLeases();
-  for (const NodeId node : state_.nodes.DrainsOver(state_.now)) {
+  for (const NodeId node : state_.nodes.PastDeadline(state_.now)) {
     Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
   }
   for (const JobId job : judge_.JudgeDue()) {
@@ -170,7 +170,7 @@ model::Batch LiveWorld::Next(std::optional<TimePoint> wake_at) {
 std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.nodes.next_end(), state_.metrics.next_timer());
-  next = base::Earlier(next, state_.nodes.next_drain_over());
+  next = base::Earlier(next, state_.nodes.next_deadline());
   next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
   return state_.start_queue.jobs().empty()
              ? next

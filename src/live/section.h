@@ -17,8 +17,8 @@ struct Section {
   // Of no other part, ever.
   const char* name;
   std::function<void(StateStream&)> serialize;
-  // The formats before 12 that have it; their parts follow one another in the order of `since`.
-  // Each snapshot has the parts of 0.
+  // For reading formats 6 to 11, whose parts follow one another in the order of `since`: the first
+  // and the last format that has it. 0: all have it, and each snapshot must; 12: none of them.
   int since = 0;
   int until = std::numeric_limits<int>::max();
 };

@@ -107,13 +107,13 @@ void JobRecords::Release(JobId job) {
   MakeLive(job);
 }
 
-void JobRecords::Finish(JobId job) {
+void JobRecords::LeaveAlone(JobId job) {
   Touch(job);
   finishing_.insert(job);
   std::erase(live_, job);
 }
 
-void JobRecords::Return(JobId job) {
+void JobRecords::ReturnToPolicy(JobId job) {
   finishing_.erase(job);
   MakeLive(job);
 }

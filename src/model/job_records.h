@@ -81,9 +81,9 @@ class JobRecords {
   // The job is held back, or not any more. REQUIRES: it is live and holds no GPUs. O(live).
   void Hold(JobId job);
   void Release(JobId job);
-  // The running job is left alone until it ends, or not any more. O(live).
-  void Finish(JobId job);
-  void Return(JobId job);
+  // Takes the running job out of the policy's hands, or gives it back. O(live).
+  void LeaveAlone(JobId job);
+  void ReturnToPolicy(JobId job);
   // The job has ended so, or is rejected. It may still hold GPUs until Stop.
   void Leave(JobId job, JobPhase phase);
 

@@ -45,8 +45,7 @@ constexpr std::array kExamples{
     Example{"profile stages",
             "profile stages --model bert --batch-size 32 --out profiles -- python3 train.py"},
     Example{"profile loader",
-            "profile loader --help"
-            "train.py"},
+            "profile loader --model bert --batch-size 32 --out profiles -- python3 train.py"},
     Example{"controller", "controller --cluster cluster.toml --policy srtf --state state"},
     Example{"agent", "agent --controller head:7077 --node n0 --gpus 8 --state state"},
     Example{"up", "up --nodes 2 --gpus 4"},

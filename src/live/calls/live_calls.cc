@@ -10,31 +10,48 @@
 #include "service/calls.h"
 
 namespace trainyard::live {
+namespace {
 
+template <typename... Case>
+struct Cases : Case... {
+  using Case::operator()...;
+};
+template <typename... Case>
+Cases(Case...) -> Cases<Case...>;
+
+}  // namespace
+
+// To the handler of its family. A call without a case does not compile.
 Result<Reply> LiveCalls::Handle(std::uint64_t number, const v1::ClientRequest& request) {
-  using Family = service::CallFamily;
   const Call call{.number = number, .principal = service::Principal::Of(request)};
   RETURN_IF_ERROR(call.principal.CheckCaller(context_.state().options.asks_who));
-  switch (service::FamilyOf(request.kind_case())) {
-    case Family::kReading:
-      return Read(request);
-    case Family::kSubmission:
-      return request.has_submit() ? submissions_.Submit(call, request.submit())
-                                  : submissions_.Resize(call, request.resize());
-    case Family::kJobChange:
-      return changes_.Change(call, request);
-    case Family::kNode:
-      return nodes_.Drain(call, request.drain());
-    case Family::kController:
-      return request.has_switches() ? switches_.Set(call, request.switches())
-                                    : configurations_.Configure(call, request.configure());
-    case Family::kAgent:
-      return request.has_logs() ? agents_.ReadLogs(call, request.logs())
-                                : agents_.Attach(call, request.attach());
-    case Family::kNone:
-      break;
-  }
-  return InvalidArgument("an empty request");
+  Result<Reply> reply = InvalidArgument("an empty request");
+  const auto read = [&] { reply = Read(request); };
+  const auto change = [&] { reply = changes_.Change(call, request); };
+  service::VisitRequest(
+      request,
+      Cases{
+          [&](const v1::SubmitRequest& asked) { reply = submissions_.Submit(call, asked); },
+          [&](const v1::ResizeRequest& asked) { reply = submissions_.Resize(call, asked); },
+          [&](const v1::CancelRequest& /*asked*/) { change(); },
+          [&](const v1::HoldRequest& /*asked*/) { change(); },
+          [&](const v1::RequeueRequest& /*asked*/) { change(); },
+          [&](const v1::UpdateRequest& /*asked*/) { change(); },
+          [&](const v1::SignalRequest& /*asked*/) { change(); },
+          [&](const v1::DrainRequest& asked) { reply = nodes_.Drain(call, asked); },
+          [&](const v1::SwitchesRequest& asked) { reply = switches_.Set(call, asked); },
+          [&](const v1::ConfigureRequest& asked) {
+            reply = configurations_.Configure(call, asked);
+          },
+          [&](const v1::LogsRequest& asked) { reply = agents_.ReadLogs(call, asked); },
+          [&](const v1::AttachRequest& asked) { reply = agents_.Attach(call, asked); },
+          [&](const v1::JobsRequest& /*asked*/) { read(); },
+          [&](const v1::NodesRequest& /*asked*/) { read(); },
+          [&](const v1::ProfilesRequest& /*asked*/) { read(); },
+          [&](const v1::UsageRequest& /*asked*/) { read(); },
+          [&](const v1::ConfigurationRequest& /*asked*/) { read(); },
+      });
+  return reply;
 }
 
 // From the view of after this batch.

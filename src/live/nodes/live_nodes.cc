@@ -174,7 +174,7 @@ std::optional<TimePoint> LiveNodes::next_end() const {
   return next;
 }
 
-std::vector<NodeId> LiveNodes::DrainsOver(TimePoint now) const {
+std::vector<NodeId> LiveNodes::PastDeadline(TimePoint now) const {
   std::vector<NodeId> over;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].finish_until && *nodes_[i].finish_until <= now) {
@@ -184,7 +184,7 @@ std::vector<NodeId> LiveNodes::DrainsOver(TimePoint now) const {
   return over;
 }
 
-std::optional<TimePoint> LiveNodes::next_drain_over() const {
+std::optional<TimePoint> LiveNodes::next_deadline() const {
   TimePoint next = kEndOfTime;
   for (const LiveNode& node : nodes_) {
     next = std::min(next, node.finish_until.value_or(kEndOfTime));

@@ -76,9 +76,10 @@ class LiveNodes {
   [[nodiscard]] std::vector<NodeId> Expired(TimePoint now) const;
   // When the next lease is over.
   [[nodiscard]] std::optional<TimePoint> next_end() const;
-  // The drained nodes whose jobs had until `now` to end, and when the next have had their time.
-  [[nodiscard]] std::vector<NodeId> DrainsOver(TimePoint now) const;
-  [[nodiscard]] std::optional<TimePoint> next_drain_over() const;
+  // The drained nodes on which jobs may finish, with a deadline at or before `now`; and the next
+  // deadline.
+  [[nodiscard]] std::vector<NodeId> PastDeadline(TimePoint now) const;
+  [[nodiscard]] std::optional<TimePoint> next_deadline() const;
   // After a restart all leases begin anew.
   void Restart(TimePoint now);
 

@@ -534,8 +534,12 @@ v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& request) const {
     }
     return reply;
   }
-  CHECK(request.has_profiles());
-  *reply.mutable_profiles() = *view_.profiles;
+  if (request.has_profiles()) {
+    *reply.mutable_profiles() = *view_.profiles;
+    return reply;
+  }
+  *reply.mutable_error() =
+      service::MessageOf({ErrorCode::kInvalidArgument, "the controller does not know such a call"});
   return reply;
 }
 
