@@ -45,10 +45,12 @@ Status ConfigurationChanges::Check(const Call& call, const v1::ConfigureRequest&
 Status ConfigurationChanges::CheckNumber(const v1::ConfigureRequest& request) const {
   const engine::Configuration& present = *context_.state().configuration;
   if (request.has_expected() && request.expected() != present.number) {
-    return FailedPrecondition(fmt::format(
-        "configuration {} is in force by now, since {} by {}: {}; expected {} (--check-index)",
-        present.number, base::UtcText(present.since), AuthorOf(present), present.changes,
-        request.expected()));
+    return FailedPrecondition(
+        fmt::format("configuration {} is in force by now, since {} by {}: {}; expected {}, as "
+                    "--check-index or the top of the file says (--force "
+                    "does not ask)",
+                    present.number, base::UtcText(present.since), AuthorOf(present),
+                    present.changes, request.expected()));
   }
   return {};
 }
