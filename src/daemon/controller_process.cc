@@ -557,6 +557,43 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
   return {};
 }
 
+// Who hears of changes and of what users asked to be told. `outboxes` must outlive the world.
+void SetListeners(const ControllerOptions& options, const Outboxes& outboxes,
+                  live::LiveOptions& live) {
+  live.takes_notices = !outboxes.empty();
+  live.log = ChangesOf(options);
+  live.notice = [&outboxes](const live::Notice& notice) {
+    for (const std::unique_ptr<Outbox>& outbox : outboxes) {
+      outbox->Put(notice);
+    }
+  };
+}
+
+void BeginAll(const Outboxes& outboxes) {
+  for (const std::unique_ptr<Outbox>& outbox : outboxes) {
+    outbox->Begin();
+  }
+}
+
+// By options that were read again.
+void ConfigureAgain(const ControllerOptions& options, const GivenConfiguration& given,
+                    const Configurations& configurations, live::Controller& controller) {
+  const auto done =
+      Configure(options, "the options that were read again", given, configurations, controller);
+  if (!done.ok()) {
+    Log(options, "the configuration stays as it was: " + done.error().message);
+  }
+}
+
+Ready ReadyAt(int port, const engine::Configuration& configuration) {
+  const std::vector<NodeSpec>& nodes = configuration.cluster.nodes;
+  return {.port = port,
+          .policy = configuration.policy,
+          .nodes = static_cast<int>(std::count_if(
+              nodes.begin(), nodes.end(), [](const NodeSpec& node) { return node.gpus > 0; })),
+          .gpus = configuration.cluster.total_gpus()};
+}
+
 // Of a controller that is not there.
 Status CopyState(const std::string& from, const std::string& to) {
   namespace fs = std::filesystem;
@@ -667,32 +704,24 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
   ASSIGN_OR_RETURN(const Outboxes outboxes, OpenOutboxes(options, store.notices(), mailbox));
-  with.live.takes_notices = !outboxes.empty();
-  with.live.log = ChangesOf(options);
-  with.live.notice = [&outboxes](const live::Notice& notice) {
-    for (const std::unique_ptr<Outbox>& outbox : outboxes) {
-      outbox->Put(notice);
-    }
-  };
+  SetListeners(options, outboxes, with.live);
   Result<std::unique_ptr<live::Controller>> controller =
       live::Controller::Open(std::move(with), store, transport, clock.Now());
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
-  const std::size_t jobs = controller.value()->world().jobs();
-  RETURN_IF_ERROR(
-      RenumberCopy({options.state, jobs, LiveClock::UnixNow()}, store, numbers, options.log));
-  for (const std::unique_ptr<Outbox>& outbox : outboxes) {
-    outbox->Begin();
-  }
+  live::Controller& running = *controller.value();
+  RETURN_IF_ERROR(RenumberCopy({options.state, running.world().jobs(), LiveClock::UnixNow()}, store,
+                               numbers, options.log));
+  BeginAll(outboxes);
   RETURN_IF_ERROR(store.SetSetting("program", options.snapshots.program));
-  LogRestart(options, *controller.value(),
+  LogRestart(options, running,
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   ASSIGN_OR_RETURN(const engine::SharedConfiguration configuration,
                    Configure(options, "the options of this start", std::move(asked.given),
-                             configurations, *controller.value()));
+                             configurations, running));
   WarnOfUsers(options);
-  transport.Open(controller.value()->world());
+  transport.Open(running.world());
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Authority> authority,
                    OpenAuthority(options, configuration->cluster));
   service::AccessControl access(authority.get(), {.user_calls = UserCallsOf(options)});
@@ -702,26 +731,15 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                    OpenDoor(options, server->port(), *authority));
   const Periodic renewing = Renewing(options, *authority);
   transport.Serve(server.get());
-  const Cluster& cluster = configuration->cluster;
-  on_ready(
-      {.port = server->port(),
-       .policy = configuration->policy,
-       .nodes = static_cast<int>(std::count_if(cluster.nodes.begin(), cluster.nodes.end(),
-                                               [](const NodeSpec& node) { return node.gpus > 0; })),
-       .gpus = cluster.total_gpus()});
+  on_ready(ReadyAt(server->port(), *configuration));
   Status status;
   {
-    live::Controller& running = *controller.value();
     const Reloading reloading(options, access, *server, [&](GivenConfiguration given) {
       mailbox.Put([&, given = std::move(given)] {
-        const auto done =
-            Configure(options, "the options that were read again", given, configurations, running);
-        if (!done.ok()) {
-          Log(options, "the configuration stays as it was: " + done.error().message);
-        }
+        ConfigureAgain(options, given, configurations, running);
       });
     });
-    status = Serve(options, *controller.value(), {outboxes, presence, *authority}, clock, mailbox);
+    status = Serve(options, running, {outboxes, presence, *authority}, clock, mailbox);
   }
   transport.Serve(nullptr);
   return status;

@@ -132,7 +132,7 @@ std::string AuthorText(const std::string& author) {
   return author.empty() ? "the options of a start" : Printable(author);
 }
 
-Status Show(ConfigOptions options) {
+Status Show(const ConfigOptions& options) {
   ASSIGN_OR_RETURN(const v1::ConfigurationReply shown, FetchConfiguration(options, options.number));
   if (options.json) {
     PrintJson(shown);
@@ -150,7 +150,7 @@ Result<v1::ConfigurationReply> FetchHistory(const ConfigOptions& options) {
   return reply.configuration();
 }
 
-Status ShowHistory(ConfigOptions options) {
+Status ShowHistory(const ConfigOptions& options) {
   ASSIGN_OR_RETURN(const v1::ConfigurationReply reply, FetchHistory(options));
   if (options.json) {
     PrintJsonList(
@@ -160,7 +160,8 @@ Status ShowHistory(ConfigOptions options) {
   std::vector<std::vector<std::string>> rows{{"number", "since", "by", "changes"}};
   for (const v1::PastConfiguration& one : reply.history()) {
     rows.push_back({std::to_string(one.number()), base::UtcText(one.since()),
-                    AuthorText(one.author()), OrDash(one.changes())});
+                    AuthorText(one.author()),
+                    one.changes().empty() ? "-" : Printable(one.changes())});
   }
   fmt::print("{}", TableText(rows));
   return {};
@@ -176,7 +177,8 @@ std::optional<std::uint64_t> NumberIn(std::string_view text) {
   return base::ToInteger<std::uint64_t>(text.substr(0, text.find(',')));
 }
 
-Status ConfigureFromFile(ConfigOptions options) {
+Status ConfigureFromFile(const ConfigOptions& asked) {
+  ConfigOptions options = asked;
   const bool is_input = options.file == "-";
   ASSIGN_OR_RETURN(const std::string text,
                    io::ReadFile(is_input ? std::string("/dev/stdin") : options.file));
@@ -188,7 +190,8 @@ Status ConfigureFromFile(ConfigOptions options) {
 }
 
 // Without a number: the one before the one in force.
-Status RollBack(ConfigOptions options) {
+Status RollBack(const ConfigOptions& asked) {
+  ConfigOptions options = asked;
   ASSIGN_OR_RETURN(const v1::ConfigurationReply present, FetchHistory(options));
   if (!options.number) {
     if (present.history_size() < 2) {
@@ -207,7 +210,7 @@ Status RollBack(ConfigOptions options) {
 struct ConfigWords {
   const char* name;
   const char* about;
-  Status (*run)(ConfigOptions options);
+  Status (*run)(const ConfigOptions& options);
 };
 
 struct Added {
@@ -305,14 +308,20 @@ Status ChangeNodes(NodeOptions options, ChangeNode change) {
   return Configure(options, name, daemon::TextOf(given));
 }
 
-CLI::App* AddChange(CLI::App& above, const char* name, const char* about, ChangeNode change,
+struct NodeWords {
+  const char* name;
+  const char* about;
+  ChangeNode change;
+};
+
+CLI::App* AddChange(CLI::App& above, const NodeWords& words,
                     const std::shared_ptr<NodeOptions>& options, Command& chosen) {
-  CLI::App* command = above.add_subcommand(name, about);
+  CLI::App* command = above.add_subcommand(words.name, words.about);
   AddNames(*command, "NODE", options->names, "names of nodes, or lists: n[0-2],v0")->required();
   command->add_flag("--rehearse", options->rehearse,
                     "change nothing; say what would change, and which jobs it would touch");
   AddClusterOptions(*command, *options);
-  command->callback([options, change, &chosen] {
+  command->callback([options, change = words.change, &chosen] {
     chosen.run = [options, change] { return ChangeNodes(*options, change); };
   });
   return command;
@@ -376,18 +385,20 @@ void AddConfig(CLI::App& app, Command& chosen) {
 
 void AddNodeChanges(CLI::App& node, Command& chosen) {
   const auto added = std::make_shared<NodeOptions>();
-  AddFields(*AddChange(node, "add", "more nodes, which are down until their agents join", AddNode,
+  AddFields(*AddChange(node, {"add", "more nodes, which are down until their agents join", AddNode},
                        added, chosen),
             *added, true);
   const auto changed = std::make_shared<NodeOptions>();
   AddFields(
-      *AddChange(node, "set", "other GPUs, CPUs or memory of nodes", SetNode, changed, chosen),
+      *AddChange(node, {"set", "other GPUs, CPUs or memory of nodes", SetNode}, changed, chosen),
       *changed, false);
   AddChange(
-      node, "remove",
-      "nodes are there no longer: their jobs get notice and go on elsewhere ('drain' first lets "
-      "them end)",
-      RemoveNode, std::make_shared<NodeOptions>(), chosen);
+      node,
+      {"remove",
+       "nodes are there no longer: their jobs get notice and go on elsewhere ('drain' first lets "
+       "them end)",
+       RemoveNode},
+      std::make_shared<NodeOptions>(), chosen);
 }
 
 }  // namespace trainyard::cli

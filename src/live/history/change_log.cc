@@ -62,10 +62,10 @@ void ChangeLog::Note(const model::Event& event) {
   } else if (const auto* const now = std::get_if<model::fact::Switched>(&event.fact)) {
     lines_.push_back(SwitchedText(*now));
   } else if (event.kind() == model::EventKind::kConfigured) {
-    const engine::Configuration& now = *state_.configuration;
-    if (!now.author.empty()) {  // of a start it is said at the start
+    const engine::Configuration& next = *state_.configuration;
+    if (!next.author.empty()) {  // of a start it is said at the start
       lines_.push_back(
-          fmt::format("configuration {}, by {}: {}", now.number, now.author, now.changes));
+          fmt::format("configuration {}, by {}: {}", next.number, next.author, next.changes));
     }
   } else if (const std::optional<ChangeNote> note = NoteAs<ChangeNote>(event)) {
     lines_.push_back(ChangeText(*note, event.at));

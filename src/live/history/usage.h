@@ -27,7 +27,7 @@ struct UsageKey {
   std::string node{};
 
   void Serialize(StateStream& state) { state(user, queue, model, node); }
-  friend auto operator<=>(const UsageKey&, const UsageKey&) = default;
+  friend auto operator<=>(const UsageKey&, const UsageKey&) = default;  // NOLINT
 };
 
 // What a job holds from some time on.

@@ -5,11 +5,8 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -19,20 +16,11 @@
 #include "live/jobs/job_request.h"
 #include "live/measured/stage_metrics.h"
 #include "live/view/reasons.h"
+#include "live/view/usage_sums.h"
 #include "service/call_error.h"
 #include "service/calls.h"
 
 namespace trainyard::live {
-namespace {
-
-constexpr std::array kUsageFields{
-    std::pair<std::string_view, std::string UsageKey::*>{"user", &UsageKey::user},
-    std::pair<std::string_view, std::string UsageKey::*>{"queue", &UsageKey::queue},
-    std::pair<std::string_view, std::string UsageKey::*>{"model", &UsageKey::model},
-    std::pair<std::string_view, std::string UsageKey::*>{"node", &UsageKey::node}};
-
-}  // namespace
-
 Statuses::Statuses(const ClusterView& view, TimePoint now)
     : view_(view), options_(*view.options), now_(std::max(now, view.now)) {}
 
@@ -453,59 +441,15 @@ v1::ClientReply Statuses::AnswerWithConfiguration(const v1::ConfigurationRequest
 // Users see their own, operators all.
 Result<v1::UsageReply> Statuses::UsageBy(const service::Principal& principal,
                                          const v1::UsageRequest& request) const {
-  bool by_day = false;
-  std::vector<std::string UsageKey::*> fields;
-  for (const std::string& name : request.by()) {
-    const auto* const known =
-        std::find_if(kUsageFields.begin(), kUsageFields.end(),
-                     [&name](const auto& field) { return field.first == name; });
-    if (known != kUsageFields.end()) {
-      fields.push_back(known->second);
-    } else if (name == "day") {
-      by_day = true;
-    } else {
-      return InvalidArgument("there is no sum by '" + name +
-                             "'; expected user, queue, model, node or day");
-    }
-  }
   Usage::Days days = *view_.usage;
   for (const JobId job : *view_.holders) {
     if (const Holding* const held = view_.job(job).usage.get()) {
       Usage::Add(*held, now_, options_, days);
     }
   }
-  std::map<std::pair<std::int64_t, UsageKey>, Duration> sums;
-  for (const auto& [number, day] : days) {
-    if (number < request.from_day() || (request.has_to_day() && number > request.to_day())) {
-      continue;
-    }
-    for (const auto& [key, time] : *day) {
-      if (principal.caller() && !principal.MayOperate() && key.user != principal.caller()->user()) {
-        continue;
-      }
-      UsageKey of;
-      for (std::string UsageKey::*field : fields) {
-        of.*field = key.*field;
-      }
-      sums[{by_day ? number : 0, std::move(of)}] += time;
-    }
-  }
-  v1::UsageReply reply;
-  for (const auto& [of, time] : sums) {
-    v1::UsageRow& row = *reply.add_rows();
-    row.set_user(of.second.user);
-    row.set_queue(of.second.queue);
-    row.set_model(of.second.model);
-    row.set_node(of.second.node);
-    if (by_day) {
-      constexpr double kSecondsOfDay = 24 * 3600;
-      constexpr std::size_t kDate = 10;  // characters of "2026-11-28"
-      row.set_day(base::UtcText(static_cast<double>(of.first) * kSecondsOfDay).substr(0, kDate));
-    }
-    row.set_gpu_micros(time.count());
-    reply.set_gpu_micros(reply.gpu_micros() + time.count());
-  }
-  return reply;
+  const bool sees_all = !principal.caller() || principal.MayOperate();
+  return SumUsage(days, request,
+                  sees_all ? std::nullopt : std::optional(principal.caller()->user()));
 }
 
 v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& request) const {

@@ -210,6 +210,15 @@ class LineScan {
   bool continued_ = false;
 };
 
+// Whether `scontrol update` of a node lets it take jobs again.
+bool GivesBack(std::span<const std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return word.find("state=resume") != std::string_view::npos ||
+           word.find("state=idle") != std::string_view::npos ||
+           word.find("State=RESUME") != std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 std::string InsteadOfCommand(std::span<const std::string_view> words) {
@@ -225,12 +234,7 @@ std::string InsteadOfCommand(std::span<const std::string_view> words) {
     }
     if (next == "update" && words.size() > 2 &&
         (words[2].starts_with("node") || words[2].starts_with("Node"))) {
-      const bool gives_back = std::any_of(words.begin(), words.end(), [](std::string_view word) {
-        return word.find("state=resume") != std::string_view::npos ||
-               word.find("state=idle") != std::string_view::npos ||
-               word.find("State=RESUME") != std::string_view::npos;
-      });
-      return gives_back ? "trainyard undrain NODE" : "trainyard drain NODE";
+      return GivesBack(words) ? "trainyard undrain NODE" : "trainyard drain NODE";
     }
     const auto* const twin = std::find_if(kScontrol.begin(), kScontrol.end(),
                                           [next](const Twin& one) { return one.slurm == next; });
