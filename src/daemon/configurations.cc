@@ -169,15 +169,15 @@ std::string DifferencesOf(const NodeSpec& was, const NodeSpec& is) {
 void CompareNodes(const Cluster& former, const Cluster& next, std::string& changes) {
   std::map<std::string, NodeSpec, std::less<>> named;
   for (const NodeSpec& node : former.nodes) {
-    if (node.gpus > 0) {
+    if (!engine::IsRemoved(node)) {
       named.emplace(node.name, node);
     }
   }
   for (const NodeSpec& node : next.nodes) {
     const auto was = named.extract(node.name);
-    if (was.empty() && node.gpus > 0) {
+    if (was.empty() && !engine::IsRemoved(node)) {
       AddChange(changes, "node " + node.name + " added");
-    } else if (!was.empty() && node.gpus == 0) {
+    } else if (!was.empty() && engine::IsRemoved(node)) {
       AddChange(changes, "node " + node.name + " removed");
     } else if (!was.empty() && was.mapped().gpus != node.gpus) {
       AddChange(changes, fmt::format("node {} has {} GPUs, now {}", node.name, was.mapped().gpus,
@@ -352,7 +352,7 @@ std::string TextOf(const GivenConfiguration& given) {
     text += fmt::format("checkpoint_interval = {}\n", Seconds(given.cluster.checkpoint_interval));
   }
   for (const NodeSpec& node : given.cluster.nodes) {
-    if (node.gpus > 0) {
+    if (!engine::IsRemoved(node)) {
       text += "\n[[nodes]]\n";
       AddNode(node, text);
     }

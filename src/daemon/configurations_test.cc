@@ -232,13 +232,19 @@ std::vector<std::string> OneStep(ControllerOptions options, Status& status) {
   return lines;
 }
 
-TEST(StartTest, ARehearsalSaysWhatAStartWouldDoAndDoesNothing) {
-  const ScratchFolder scratch;
+// Of two nodes under fifo.
+ControllerOptions FirstOptions(const ScratchFolder& scratch) {
   ControllerOptions options{.state = scratch.path() + "/state",
                             .cluster = "2x4",
                             .socket = scratch.path() + "/socket",
                             .snapshots = {.entries = 1}};
   options.names.policy = "fifo";
+  return options;
+}
+
+TEST(StartTest, ARehearsalSaysWhatAStartWouldDoAndDoesNothing) {
+  const ScratchFolder scratch;
+  ControllerOptions options = FirstOptions(scratch);
   const auto rehearse = [&options](Status& status) {
     std::vector<std::string> lines;
     ControllerOptions asked = options;
@@ -271,11 +277,7 @@ TEST(StartTest, ARehearsalSaysWhatAStartWouldDoAndDoesNothing) {
 
 TEST(StartTest, OtherOptionsAreApplied) {
   const ScratchFolder scratch;
-  ControllerOptions options{.state = scratch.path() + "/state",
-                            .cluster = "2x4",
-                            .socket = scratch.path() + "/socket",
-                            .snapshots = {.entries = 1}};
-  options.names.policy = "fifo";
+  ControllerOptions options = FirstOptions(scratch);
   Status status;
   EXPECT_THAT(OneStep(options, status), Not(Contains(HasSubstr("configuration"))));
   ASSERT_TRUE(status.ok()) << status.error().message;

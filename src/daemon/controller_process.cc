@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -586,32 +585,10 @@ void ConfigureAgain(const ControllerOptions& options, const GivenConfiguration& 
 }
 
 Ready ReadyAt(int port, const engine::Configuration& configuration) {
-  const std::vector<NodeSpec>& nodes = configuration.cluster.nodes;
   return {.port = port,
           .policy = configuration.policy,
-          .nodes = static_cast<int>(std::count_if(
-              nodes.begin(), nodes.end(), [](const NodeSpec& node) { return node.gpus > 0; })),
+          .nodes = engine::NodesThere(configuration.cluster),
           .gpus = configuration.cluster.total_gpus()};
-}
-
-// Of a controller that is not there.
-Status CopyState(const std::string& from, const std::string& to) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::exists(from + "/controller.db", error)) {
-    return InvalidArgument(from + ": there is no state of a controller; expected its --state");
-  }
-  ASSIGN_OR_RETURN(const io::Descriptor held, store::HoldFolder(from, "controller"));
-  for (const char* const file : {"controller.db", "controller.db-wal"}) {
-    if (fs::exists(from + "/" + file, error)) {
-      fs::copy_file(from + "/" + file, to + "/" + file, error);
-      if (error) {
-        return Failed(
-            fmt::format("{}/{}: cannot be copied to {}: {}", from, file, to, error.message()));
-      }
-    }
-  }
-  return {};
 }
 
 // Where a rehearsal speaks.
@@ -635,7 +612,10 @@ Status RehearseController(const ControllerOptions& options) {
   const Configurations configurations(options.profiles);
   ASSIGN_OR_RETURN(Asked asked, Check(options, configurations));
   const io::TemporaryFolder copy("trainyard-rehearsal");
-  RETURN_IF_ERROR(CopyState(options.state, copy.path()));
+  if (copy.path().empty()) {
+    return Failed("no folder for a copy of the state can be made; expected one in TMPDIR");
+  }
+  RETURN_IF_ERROR(store::CopyStore(options.state, copy.path()));
   ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, store::OpenStore(copy.path()));
   ASSIGN_OR_RETURN(const std::string writer, store->Setting("program"));
   ASSIGN_OR_RETURN(asked.measured, KeptMeasured(*store, false, asked.measured));
@@ -648,8 +628,7 @@ Status RehearseController(const ControllerOptions& options) {
                  .measured = std::move(asked.measured),
                  .numbers = &numbers,
                  .configurations = &configurations};
-  with.snapshots.program +=
-      " (rehearsal)";  // so that the whole journal is gone through if it is there
+  with.snapshots.entries = 0;  // the whole journal, if it is there
   Unheard nobody;
   const Result<std::unique_ptr<live::Controller>> controller =
       live::Controller::Open(std::move(with), *store, nobody, TimePoint{});

@@ -65,7 +65,7 @@ struct ControllerOptions {
 struct Ready {
   int port = 0;
   std::string policy{};  // in force, as are nodes and GPUs
-  int nodes = 0;
+  std::size_t nodes = 0;
   int gpus = 0;
 };
 

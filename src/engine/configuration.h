@@ -2,6 +2,8 @@
 // What decisions depend on beside the facts: one immutable, numbered value.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -74,6 +76,14 @@ struct Configuration {
 // Whether a node is the one that it was, as far as those can tell who hold GPUs of it.
 [[nodiscard]] inline bool HasSameGpus(const NodeSpec& one, const NodeSpec& other) {
   return one.gpus == other.gpus && one.gpu_type == other.gpu_type;
+}
+
+// Whether the node only keeps its place, and how many do not.
+[[nodiscard]] inline bool IsRemoved(const NodeSpec& node) { return node.gpus == 0; }
+[[nodiscard]] inline std::size_t NodesThere(const Cluster& cluster) {
+  return static_cast<std::size_t>(
+      std::count_if(cluster.nodes.begin(), cluster.nodes.end(),
+                    [](const NodeSpec& node) { return !IsRemoved(node); }));
 }
 
 using SharedConfiguration = std::shared_ptr<const Configuration>;

@@ -128,7 +128,7 @@ void Engine::Change::AdoptData() {
   model::DataCaches& data = engine_.parts_->charges.data();
   data.TakeOver(former_->charges.data());
   for (std::size_t i = 0; i < next_->cluster.nodes.size(); ++i) {
-    if (next_->cluster.nodes[i].gpus == 0) {
+    if (IsRemoved(next_->cluster.nodes[i])) {
       data.Clear(NodeAt(i));
     }
   }

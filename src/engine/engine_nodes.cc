@@ -41,8 +41,7 @@ void Engine::NodeChange::Take(const model::Event& event) {
 
 // Jobs that have been finishing on the node are the policy's again, as they are.
 void Engine::NodeChange::Open(const model::Event& event) {
-  const bool is_removed = engine_.cluster().nodes[Index(node_)].gpus == 0;
-  if (nodes_[node_] || is_removed) {
+  if (nodes_[node_] || IsRemoved(engine_.cluster().nodes[Index(node_)])) {
     return;
   }
   nodes_.Set(node_, true, engine_.cluster());

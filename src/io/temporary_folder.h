@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace trainyard::io {
@@ -13,14 +14,16 @@ class TemporaryFolder {
  public:
   // `name`: what its own begins with.
   explicit TemporaryFolder(const std::string& name) {
-    std::string path = (std::filesystem::temp_directory_path() / (name + "-XXXXXX")).string();
-    if (mkdtemp(path.data()) != nullptr) {
+    std::error_code error;
+    std::string path = (std::filesystem::temp_directory_path(error) / (name + "-XXXXXX")).string();
+    if (!error && mkdtemp(path.data()) != nullptr) {
       path_ = std::move(path);
     }
   }
   ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    if (std::error_code ignored; !path_.empty()) {
+      std::filesystem::remove_all(path_, ignored);
+    }
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;

@@ -45,11 +45,10 @@ void LiveWorld::TakeAgentGone(std::uint64_t connection) {
 }
 
 void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
-  const bool is_known = state_.nodes.Named(hello.node()).has_value();
-  Status status = is_known ? Status() : calls_.AdmitNode(hello);
-  if (status.ok()) {
-    const std::optional<NodeId> there = state_.nodes.Named(hello.node());
-    status = state_.nodes.CheckJoin(hello, there && state_.attempts.AreOn(*there));
+  const std::optional<NodeId> known = state_.nodes.Named(hello.node());
+  Status status = state_.nodes.CheckJoin(hello, known && state_.attempts.AreOn(*known));
+  if (!status.ok() && status.error().code == ErrorCode::kNotFound) {
+    status = calls_.AdmitNode(hello);
   }
   if (!status.ok()) {
     return messages_.Refuse(connection, status.error().message);

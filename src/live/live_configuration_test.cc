@@ -298,6 +298,12 @@ TEST_F(LiveConfigurationTest, UnknownAgentsJoinAnOpenCluster) {
   Hear(11, HelloOf("b"));
   cluster_.nodes.push_back({.name = "c", .gpus = 2});
   Add("\n[[nodes]]\nhost = 'c'\ngpus = 2\n", earliest_);
+  v1::AgentMessage other = HelloOf("c");
+  other.mutable_hello()->set_protocol(2);
+  Hear(12, other);
+  EXPECT_EQ(said_.messages[12].back().refusal().message(),
+            "the agent speaks protocol 2; expected 1");
+  EXPECT_EQ(controller_->engine().cluster().nodes.size(), 2U) << "one that may not join adds none";
   Hear(13, HelloOf("c"));
   EXPECT_TRUE(said_.messages[13].front().has_welcome());
   EXPECT_EQ(controller_->engine().cluster().nodes.size(), 3U);

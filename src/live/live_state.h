@@ -76,7 +76,7 @@ struct LiveState {
       if (!engine::HasSameGpus(cluster.nodes[i], next->cluster.nodes[i])) {
         nodes.Withdraw(NodeAt(i));
       }
-      if (next->cluster.nodes[i].gpus == 0) {
+      if (engine::IsRemoved(next->cluster.nodes[i])) {
         nodes.Remove(NodeAt(i));
       }
     }

@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -293,6 +295,25 @@ Result<std::unique_ptr<Store>> OpenStore(const std::string& folder) {
   RETURN_IF_ERROR(store->Open());
   SetAside(folder, "reserve", kReserve);  // where there is room
   return std::unique_ptr<Store>(std::move(store));
+}
+
+Status CopyStore(const std::string& folder, const std::string& to) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::exists(fs::path(folder) / kName, error)) {
+    return InvalidArgument(folder + ": there is no state of a controller; expected its --state");
+  }
+  ASSIGN_OR_RETURN(const io::Descriptor held, HoldFolder(folder, "controller"));
+  for (const std::string& file : {std::string(kName), std::string(kName) + "-wal"}) {
+    if (const fs::path from = fs::path(folder) / file; fs::exists(from, error)) {
+      fs::copy_file(from, fs::path(to) / file, error);
+      if (error) {
+        return Failed(
+            fmt::format("{}: cannot be copied to {}: {}", from.string(), to, error.message()));
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace trainyard::store

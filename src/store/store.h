@@ -62,4 +62,8 @@ class Store : public Lease, public Log {
 // version (kBadInput; the message says which and names the file).
 [[nodiscard]] Result<std::unique_ptr<Store>> OpenStore(const std::string& folder);
 
+// The store of FOLDER as it is, into another folder. Errors: there is none; a controller has it
+// open; it cannot be copied.
+[[nodiscard]] Status CopyStore(const std::string& folder, const std::string& to);
+
 }  // namespace trainyard::store

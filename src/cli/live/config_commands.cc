@@ -33,8 +33,7 @@ namespace {
 struct Configuring : ClusterOptions {
   std::optional<std::uint64_t> expected{};  // the number of the one in force; none: any
   bool rehearse = false;                    // changes nothing
-  bool is_file = true;  // the text is a user's: what is wrong with it is a bad input
-  std::string how{};    // how to do what has been rehearsed; {}: the number of the one in force
+  std::string how{};  // how to do what has been rehearsed; {}: the number of the one in force
 };
 
 constexpr int kMostLines = 20;
@@ -100,8 +99,7 @@ Status Configure(const Configuring& options, const std::string& name, const std:
   const Result<v1::ClientReply> reply = CallTo(options, request);
   if (!reply.ok()) {
     const Error& error = reply.error();
-    return options.is_file && error.code == ErrorCode::kInvalidArgument ? BadInput(error.message)
-                                                                        : error;
+    return error.code == ErrorCode::kInvalidArgument ? BadInput(error.message) : error;
   }
   const v1::ConfigureReply& done = reply.value().configure();
   if (options.json) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -98,10 +97,7 @@ Result<Reply> ConfigurationChanges::Configure(const Call& call,
 
 Status ConfigurationChanges::Admit(const v1::Hello& hello) {
   const LiveState& state = context_.state();
-  const auto there =
-      static_cast<std::size_t>(std::count_if(state.cluster.nodes.begin(), state.cluster.nodes.end(),
-                                             [](const NodeSpec& node) { return node.gpus > 0; }));
-  if (there >= state.options.open_nodes) {
+  if (engine::NodesThere(state.cluster) >= state.options.open_nodes) {
     return Failed(fmt::format(
         "node '{}' is not in the controller's cluster{}", hello.node(),
         state.options.open_nodes == 0

@@ -60,7 +60,7 @@ Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& reque
   std::vector<v1::LeftOut> left;
   for (const std::string& name : NamesOf(request)) {
     const std::optional<NodeId> id = context_.state().nodes.Named(name);
-    if (id && context_.state().cluster.nodes[Index(*id)].gpus > 0) {  // 0: it has been removed
+    if (id && !engine::IsRemoved(context_.state().cluster.nodes[Index(*id)])) {
       nodes.push_back(*id);
       continue;
     }

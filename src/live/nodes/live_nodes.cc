@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/earlier.h"
+#include "engine/configuration.h"
 #include "model/job_fields.h"
 
 namespace trainyard::live {
@@ -51,10 +52,11 @@ Status LiveNodes::CheckJoin(const v1::Hello& hello, bool is_awaited) const {
     return Failed("the agent speaks protocol " + std::to_string(hello.protocol()) + "; expected 1");
   }
   if (!id) {
-    return Failed("node '" + hello.node() + "' is not in the controller's cluster");
+    return Error{ErrorCode::kNotFound,
+                 "node '" + hello.node() + "' is not in the controller's cluster"};
   }
   const NodeSpec& spec = cluster_.nodes[Index(*id)];
-  if (spec.gpus == 0 && !is_awaited) {
+  if (engine::IsRemoved(spec) && !is_awaited) {
     return Failed("node '" + hello.node() + "' has been removed from the cluster");
   }
   if (hello.gpus() != spec.gpus && !is_awaited) {

@@ -58,8 +58,9 @@ class LiveNodes {
   // Some node states its GPU type.
   [[nodiscard]] bool states_gpu_types() const { return states_gpu_types_; }
 
-  // Error: the agent may not join. `is_awaited`: it is to say what has become of attempts there,
-  // and may for that, though its node has been removed or has another number of GPUs.
+  // Error: the agent may not join; kNotFound: there is no such node. `is_awaited`: it is to say
+  // what has become of attempts there, and may for that, though its node has been removed or has
+  // another number of GPUs.
   [[nodiscard]] Status CheckJoin(const v1::Hello& hello, bool is_awaited) const;
   // The agent speaks for its node from now on, and its lease runs. REQUIRES: it may join.
   void Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now);

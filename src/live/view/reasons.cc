@@ -341,14 +341,14 @@ std::string Reasons::NodesAway(const JobSpec& job) const {
   std::vector<std::string> other;
   for (std::size_t i = 0; i < view_.nodes.size(); ++i) {
     const NodeEntry& node = view_.node(NodeAt(i));
-    const int gpus = view_.cluster().nodes[i].gpus;
-    if (gpus == 0) {
-      continue;  // it has been removed
+    const NodeSpec& spec = view_.cluster().nodes[i];
+    if (engine::IsRemoved(spec)) {
+      continue;
     }
-    if (node.connected && node.reported->hello.gpus() != gpus) {
-      other.push_back(view_.cluster().nodes[i].name);
-    } else if ((node.drained || !node.alive) && Accepts(job, view_.cluster().nodes[i])) {
-      (node.drained ? drained : down).push_back(view_.cluster().nodes[i].name);
+    if (node.connected && node.reported->hello.gpus() != spec.gpus) {
+      other.push_back(spec.name);
+    } else if ((node.drained || !node.alive) && Accepts(job, spec)) {
+      (node.drained ? drained : down).push_back(spec.name);
     }
   }
   return (drained.empty() ? "" : "; drained: " + FirstNames(drained)) +
