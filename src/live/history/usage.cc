@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace trainyard::live {
 namespace {
@@ -48,9 +49,10 @@ void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest
     return;
   }
   if (const auto before = held_.find(action.job); before != held_.end()) {
-    Days days = *days_;
-    Add(*before->second, at, options_, days);
-    days_ = std::make_shared<const Days>(std::move(days));
+    ForEachPart(*before->second, at, options_,
+                [this](std::int64_t day, UsageKey key, Duration time) {
+                  Edit(day)[std::move(key)] += time;
+                });
     held_.erase(before);
   }
   if (gets) {
@@ -64,7 +66,22 @@ std::shared_ptr<const Holding> Usage::HeldBy(JobId job) const {
   return found == held_.end() ? nullptr : found->second;
 }
 
-void Usage::Add(const Holding& holding, TimePoint until, const LiveOptions& options, Days& days) {
+Usage::Day& Usage::Edit(std::int64_t number) {
+  if (std::exchange(given_out_, false)) {
+    days_ = std::make_shared<Days>(*days_);
+    own_.clear();
+  }
+  std::shared_ptr<Day>& own = own_[number];
+  if (own == nullptr) {
+    std::shared_ptr<const Day>& day = (*days_)[number];
+    own = day == nullptr ? std::make_shared<Day>() : std::make_shared<Day>(*day);
+    day = own;
+  }
+  return *own;
+}
+
+void Usage::ForEachPart(const Holding& holding, TimePoint until, const LiveOptions& options,
+                        const AddPart& add) {
   for (TimePoint from = holding.since; from < until;) {
     std::int64_t number = DayOf(options.UnixSeconds(from));
     TimePoint end = BeginOf(number + 1, options);
@@ -72,14 +89,11 @@ void Usage::Add(const Holding& holding, TimePoint until, const LiveOptions& opti
       end = BeginOf(++number + 1, options);
     }
     end = std::min(end, until);
-    auto day =
-        days[number] == nullptr ? std::make_shared<Day>() : std::make_shared<Day>(*days[number]);
     for (const auto& [node, gpus] : holding.gpus) {
       UsageKey key = holding.of;
       key.node = node;
-      (*day)[key] += gpus * (end - from);
+      add(number, std::move(key), gpus * (end - from));
     }
-    days[number] = std::move(day);
     from = end;
   }
 }
@@ -100,6 +114,7 @@ void Usage::Serialize(StateStream& state) {
       (*read)[number] = std::make_shared<const Day>(std::move(day));
     }
     days_ = std::move(read);
+    own_.clear();
     held_.clear();
     for (auto& [job, holding] : held) {
       held_[job] = std::make_shared<const Holding>(std::move(holding));

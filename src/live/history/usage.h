@@ -5,9 +5,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,8 +45,7 @@ class Usage {
   using Days = std::map<std::int64_t, std::shared_ptr<const Day>>;  // since 1970, UTC
 
   // Must outlive it.
-  explicit Usage(const LiveOptions& options)
-      : options_(options), days_(std::make_shared<const Days>()) {}
+  explicit Usage(const LiveOptions& options) : options_(options), days_(std::make_shared<Days>()) {}
 
   // A job with that request gets or loses GPUs at that time.
   void Note(const model::Action& action, TimePoint at, const v1::JobRequest& request,
@@ -54,16 +53,25 @@ class Usage {
   // What the job holds; null: nothing. What has been given out does not change any more.
   [[nodiscard]] std::shared_ptr<const Holding> HeldBy(JobId job) const;
   // All that has been given back. Likewise.
-  [[nodiscard]] std::shared_ptr<const Days> days() const { return days_; }
-  // Adds what is held until then. `options`: of the controller.
-  static void Add(const Holding& holding, TimePoint until, const LiveOptions& options, Days& days);
+  [[nodiscard]] std::shared_ptr<const Days> days() const {
+    given_out_ = true;
+    return days_;
+  }
+  // Calls `add` for each day and node with what is held until then. `options`: of the controller.
+  using AddPart = std::function<void(std::int64_t day, UsageKey key, Duration time)>;
+  static void ForEachPart(const Holding& holding, TimePoint until, const LiveOptions& options,
+                          const AddPart& add);
 
   void Serialize(StateStream& state);
 
  private:
+  [[nodiscard]] Day& Edit(std::int64_t day);
+
   const LiveOptions& options_;
   std::map<JobId, std::shared_ptr<const Holding>> held_;
-  std::shared_ptr<const Days> days_;
+  std::shared_ptr<Days> days_;
+  mutable bool given_out_ = false;                    // by days(); the next change is one of a copy
+  std::map<std::int64_t, std::shared_ptr<Day>> own_;  // those of `days_` that nobody else has
 };
 
 }  // namespace trainyard::live

@@ -441,14 +441,14 @@ v1::ClientReply Statuses::AnswerWithConfiguration(const v1::ConfigurationRequest
 // Users see their own, operators all.
 Result<v1::UsageReply> Statuses::UsageBy(const service::Principal& principal,
                                          const v1::UsageRequest& request) const {
-  Usage::Days days = *view_.usage;
+  HeldUntil all{.days = *view_.usage, .until = now_, .options = options_};
   for (const JobId job : *view_.holders) {
     if (const Holding* const held = view_.job(job).usage.get()) {
-      Usage::Add(*held, now_, options_, days);
+      all.held.push_back(held);
     }
   }
   const bool sees_all = !principal.caller() || principal.MayOperate();
-  return SumUsage(days, request,
+  return SumUsage(all, request,
                   sees_all ? std::nullopt : std::optional(principal.caller()->user()));
 }
 

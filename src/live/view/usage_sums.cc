@@ -42,21 +42,33 @@ Result<By> ByOf(const v1::UsageRequest& request) {
   return by;
 }
 
-using Sums = std::map<std::pair<std::int64_t, UsageKey>, Duration>;
+// Adds up what is asked for.
+class Adder {
+ public:
+  Adder(const v1::UsageRequest& request, By by, const std::optional<std::string>& only)
+      : request_(request), by_(std::move(by)), only_(only) {}
 
-void AddDay(std::int64_t number, const Usage::Day& day, const By& by,
-            const std::optional<std::string>& only, Sums& sums) {
-  for (const auto& [key, time] : day) {
-    if (only && key.user != *only) {
-      continue;
+  void Add(std::int64_t day, const UsageKey& key, Duration time) {
+    const bool is_asked = (!request_.has_from_day() || day >= request_.from_day()) &&
+                          (!request_.has_to_day() || day <= request_.to_day()) &&
+                          (!only_ || key.user == *only_);
+    if (!is_asked) {
+      return;
     }
     UsageKey of;
-    for (const Field field : by.fields) {
+    for (const Field field : by_.fields) {
       of.*field = key.*field;
     }
-    sums[{by.day ? number : 0, std::move(of)}] += time;
+    sums_[{by_.day ? day : 0, std::move(of)}] += time;
   }
-}
+  [[nodiscard]] v1::UsageReply Reply() const;
+
+ private:
+  const v1::UsageRequest& request_;
+  const By by_;
+  const std::optional<std::string>& only_;
+  std::map<std::pair<std::int64_t, UsageKey>, Duration> sums_;
+};
 
 // "2026-11-28"
 std::string DateText(std::int64_t day) {
@@ -65,31 +77,39 @@ std::string DateText(std::int64_t day) {
   return base::UtcText(static_cast<double>(day) * kSecondsOfDay).substr(0, kDate);
 }
 
-}  // namespace
-
-Result<v1::UsageReply> SumUsage(const Usage::Days& days, const v1::UsageRequest& request,
-                                const std::optional<std::string>& only) {
-  ASSIGN_OR_RETURN(const By by, ByOf(request));
-  Sums sums;
-  for (const auto& [number, day] : days) {
-    const bool is_asked = (!request.has_from_day() || number >= request.from_day()) &&
-                          (!request.has_to_day() || number <= request.to_day());
-    if (is_asked) {
-      AddDay(number, *day, by, only, sums);
-    }
-  }
+v1::UsageReply Adder::Reply() const {
   v1::UsageReply reply;
-  for (const auto& [of, time] : sums) {
+  for (const auto& [of, time] : sums_) {
     v1::UsageRow& row = *reply.add_rows();
     row.set_user(of.second.user);
     row.set_queue(of.second.queue);
     row.set_model(of.second.model);
     row.set_node(of.second.node);
-    row.set_day(by.day ? DateText(of.first) : std::string());
+    row.set_day(by_.day ? DateText(of.first) : std::string());
     row.set_gpu_micros(time.count());
     reply.set_gpu_micros(reply.gpu_micros() + time.count());
   }
   return reply;
+}
+
+}  // namespace
+
+Result<v1::UsageReply> SumUsage(const HeldUntil& all, const v1::UsageRequest& request,
+                                const std::optional<std::string>& only) {
+  ASSIGN_OR_RETURN(By by, ByOf(request));
+  Adder sums(request, std::move(by), only);
+  for (const auto& [number, day] : all.days) {
+    for (const auto& [key, time] : *day) {
+      sums.Add(number, key, time);
+    }
+  }
+  for (const Holding* const held : all.held) {
+    Usage::ForEachPart(*held, all.until, all.options,
+                       [&sums](std::int64_t day, const UsageKey& key, Duration time) {
+                         sums.Add(day, key, time);
+                       });
+  }
+  return sums.Reply();
 }
 
 }  // namespace trainyard::live
