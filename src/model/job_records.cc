@@ -96,30 +96,20 @@ void JobRecords::Stop(JobId job) {
   ++waiting_;
 }
 
-void JobRecords::Hold(JobId job) {
+void JobRecords::Hold(JobId job) { TakeFromLive(job, held_); }
+void JobRecords::Release(JobId job) { MakeLive(job, held_); }
+void JobRecords::LeaveAlone(JobId job) { TakeFromLive(job, finishing_); }
+void JobRecords::ReturnToPolicy(JobId job) { MakeLive(job, finishing_); }
+
+void JobRecords::TakeFromLive(JobId job, std::set<JobId>& to) {
   Touch(job);
-  held_.insert(job);
+  to.insert(job);
   std::erase(live_, job);
-}
-
-void JobRecords::Release(JobId job) {
-  held_.erase(job);
-  MakeLive(job);
-}
-
-void JobRecords::LeaveAlone(JobId job) {
-  Touch(job);
-  finishing_.insert(job);
-  std::erase(live_, job);
-}
-
-void JobRecords::ReturnToPolicy(JobId job) {
-  finishing_.erase(job);
-  MakeLive(job);
 }
 
 // Where its arrival places it.
-void JobRecords::MakeLive(JobId job) {
+void JobRecords::MakeLive(JobId job, std::set<JobId>& from) {
+  from.erase(job);
   const std::uint64_t arrival = (*this)[job].arrival;
   live_.insert(std::find_if(live_.begin(), live_.end(),
                             [&](JobId other) { return records_[Index(other)].arrival > arrival; }),

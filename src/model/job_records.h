@@ -97,7 +97,8 @@ class JobRecords {
   void Resume(std::set<JobId> finishing);
 
  private:
-  void MakeLive(JobId job);
+  void TakeFromLive(JobId job, std::set<JobId>& to);
+  void MakeLive(JobId job, std::set<JobId>& from);
 
   std::vector<JobRecord> records_;
   std::vector<JobId> running_;

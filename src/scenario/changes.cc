@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/try.h"
@@ -15,8 +14,6 @@
 
 namespace trainyard::scenario {
 namespace {
-
-constexpr double kMostSeconds = 1e11;
 
 class ChangesReader {
  public:
@@ -41,10 +38,7 @@ class ChangesReader {
     }
     std::stable_sort(names_.begin(), names_.end(),
                      [](const NamesChange& a, const NamesChange& b) { return a.at < b.at; });
-    std::stable_sort(cluster_.changes.begin(), cluster_.changes.end(),
-                     [](const NodeChange& a, const NodeChange& b) {
-                       return std::pair(a.at, a.node) < std::pair(b.at, b.node);
-                     });
+    trace::SortChanges(cluster_);
     return std::move(names_);
   }
 
@@ -86,7 +80,7 @@ class ChangesReader {
         section.CheckKeys({"at", "add", "remove", "drain", "policy", "placement", "admission",
                            "grouping", "tuning"}),
         section.Has("at") ? Status{} : section.Bad("no 'at'; expected a time in seconds"),
-        section.ReadNumber("at", {.most = kMostSeconds}, at),
+        section.ReadNumber("at", {.most = trace::kMostSeconds}, at),
     }));
     const TimePoint time = AtSeconds(*at);
     NamesChange names{.at = time, .where = fmt::format("{}:{}", path_, section.table().line)};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -261,39 +262,35 @@ void Packing::SetUp(NodeId node, bool up) {
   }
 }
 
-Slices Packing::OnNodesUp(const Slices& slices) const {
-  Slices up = slices;
-  up.erase(std::remove_if(up.begin(), up.end(),
-                          [this](const Slice& slice) { return !free_.up(slice.node); }),
-           up.end());
+Grant Packing::OnNodesUp(const Slices& slices) const {
+  Grant up;
+  std::copy_if(slices.begin(), slices.end(), std::back_inserter(up.slices),
+               [this](const Slice& slice) { return free_.up(slice.node); });
+  up.gpus = model::CountGpus(up.slices);
   return up;
 }
 
 void Packing::Reserve(const Slices& slices) {
-  const Slices up = OnNodesUp(slices);
+  const Grant up = OnNodesUp(slices);
+  Add(up);
   if (!names_gpus()) {
-    free_.Take(model::CountGpus(up));
-    all_free_.Take(model::CountGpus(up));
-    return;
+    return all_free_.Take(up.gpus);
   }
-  Take(up);
-  all_free_.Take(up);
+  all_free_.Take(up.slices);
   for (auto& [types, free] : by_type_) {
-    free.all.Take(up);
+    free.all.Take(up.slices);
   }
 }
 
 void Packing::Unreserve(const Slices& slices) {
-  const Slices up = OnNodesUp(slices);
+  const Grant up = OnNodesUp(slices);
+  Remove(up);
   if (!names_gpus()) {
-    free_.Return(model::CountGpus(up));
-    all_free_.Return(model::CountGpus(up));
-    return;
+    return all_free_.Return(up.gpus);
   }
-  Return(up);
-  all_free_.Return(up);
+  all_free_.Return(up.slices);
   for (auto& [types, free] : by_type_) {
-    free.all.Return(up);
+    free.all.Return(up.slices);
   }
 }
 

@@ -87,7 +87,7 @@ class Packing {
                                                   const Demand& demand) const;
   [[nodiscard]] bool MayUse(const TypeChoices::Choice& choice, NodeId node) const;
   [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand);
-  [[nodiscard]] Slices OnNodesUp(const Slices& slices) const;
+  [[nodiscard]] Grant OnNodesUp(const Slices& slices) const;
   [[nodiscard]] bool IsMixed(const Slices& slices) const;
   [[nodiscard]] const Free& Of(model::GpuTypeSet types);
   [[nodiscard]] int CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole);

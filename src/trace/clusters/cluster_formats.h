@@ -18,6 +18,12 @@ namespace trainyard::trace {
 // Nodes that a cluster may have; more is taken for a slip.
 inline constexpr std::int64_t kMostNodes = 100'000;
 
+// Of times in the native file.
+inline constexpr double kMostSeconds = 9e9;  // as in traces
+
+// Puts Cluster::changes into the order of their times, then nodes.
+void SortChanges(Cluster& cluster);
+
 // The native file. The name is empty where the file gives none.
 [[nodiscard]] Result<Cluster> ParseClusterToml(const std::string& path, std::string_view text);
 // The same of a file that has been parsed.

@@ -19,8 +19,7 @@
 namespace trainyard::trace {
 namespace {
 
-constexpr double kMostSeconds = 9e9;  // as in traces
-constexpr double kMostAmount = 1e9;   // CPUs, gigabytes, MB/s
+constexpr double kMostAmount = 1e9;  // CPUs, gigabytes, MB/s
 constexpr double kLeastSpeed = 1e-3;
 constexpr double kMostSpeed = 1e3;
 
@@ -211,10 +210,7 @@ class ClusterParser {
 
   Status ReadFailures() {
     RETURN_IF_ERROR(ForEachTable("failures", "[[failures]]", &ClusterParser::AddFailure));
-    std::stable_sort(cluster_.changes.begin(), cluster_.changes.end(),
-                     [](const NodeChange& a, const NodeChange& b) {
-                       return std::pair(a.at, a.node) < std::pair(b.at, b.node);
-                     });
+    SortChanges(cluster_);
     return {};
   }
 
@@ -281,6 +277,13 @@ class ClusterParser {
 };
 
 }  // namespace
+
+void SortChanges(Cluster& cluster) {
+  std::stable_sort(cluster.changes.begin(), cluster.changes.end(),
+                   [](const NodeChange& a, const NodeChange& b) {
+                     return std::pair(a.at, a.node) < std::pair(b.at, b.node);
+                   });
+}
 
 Result<Cluster> ParseClusterToml(const std::string& path, std::string_view text) {
   ASSIGN_OR_RETURN(const io::TomlTable root, io::ParseToml(path, text));
