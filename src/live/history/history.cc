@@ -158,13 +158,14 @@ void History::NoteConfigured(const engine::Configuration& former, const engine::
 }
 
 // What somebody has said of the node goes before what follows from it.
-void History::NoteNode(NodeId node, TimePoint at, std::string cause, const Cluster& cluster) {
+void History::NoteNode(NodeId node, TimePoint at, const std::string& cause,
+                       const Cluster& cluster) {
   if (at != caused_at_) {
     causes_.clear();
     caused_at_ = at;
   }
   if (Index(node) < cluster.nodes.size()) {
-    causes_.try_emplace(cluster.nodes[Index(node)].name, std::move(cause));
+    causes_.try_emplace(cluster.nodes[Index(node)].name, cause);
   }
 }
 

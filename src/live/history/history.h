@@ -60,7 +60,7 @@ class History {
   };
 
   // Something happens to a node, for which jobs there lose their GPUs at that time.
-  void NoteNode(NodeId node, TimePoint at, std::string cause, const Cluster& cluster);
+  void NoteNode(NodeId node, TimePoint at, const std::string& cause, const Cluster& cluster);
   [[nodiscard]] std::string CauseOf(const std::string& held, TimePoint at) const;
   void NoteText(const model::Event& event, const LiveJobs& jobs, const Cluster& cluster);
   void NoteUpdate(const model::Event& event, const LiveJobs& jobs);
