@@ -279,8 +279,9 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   std::atomic<rpc::RpcServer*> server_ = nullptr;
 };
 
+// `writer`: the setting "program".
 live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero,
-                              std::uint64_t epoch) {
+                              const std::string& writer, std::uint64_t epoch) {
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.live.time_scale)};
@@ -288,7 +289,11 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero
   live.unix_zero = unix_zero;
   live.epoch = epoch;
   live.asks_who = true;
-  return {.live = std::move(live), .snapshots = snapshots};
+  return {.live = std::move(live),
+          .snapshots = snapshots,
+          .former_program = writer == snapshots.program ? ""
+                            : writer.empty()            ? "0.1.0"
+                                                        : writer};
 }
 
 void Log(const ControllerOptions& options, const std::string& line) {
@@ -302,6 +307,11 @@ void LogRestart(const ControllerOptions& options, live::Controller& controller, 
   for (const std::string& remark : restart.remarks) {
     Log(options, remark);
   }
+  if (!restart.difference.empty()) {
+    Log(options, "Trainyard " + options.snapshots.program +
+                     " decides otherwise than the program that has written the journal, first at " +
+                     restart.difference + "; what is recorded stays");
+  }
   if (restart.snapshot > 0 || restart.replayed > 0) {
     Log(options,
         fmt::format("{}, {} entries replayed, in {:.3f} s; state {:.16}",
@@ -309,6 +319,33 @@ void LogRestart(const ControllerOptions& options, live::Controller& controller, 
                                          : std::string("no snapshot"),
                     restart.replayed, seconds, controller.StateDigest()));
   }
+}
+
+// `writer`: the program that has written the journal.
+void LogRehearsal(const ControllerOptions& options, const live::Controller& controller,
+                  const std::string& writer, double seconds) {
+  const live::RestartReport& restart = controller.restart();
+  Log(options,
+      fmt::format("{}: {} entries of the journal{}, {} jobs, written by Trainyard {}: this program "
+                  "{}, in {:.1f} s",
+                  options.state, restart.replayed,
+                  restart.snapshot > 0 ? fmt::format(" behind the snapshot at {}", restart.snapshot)
+                                       : std::string(),
+                  controller.engine().records().size(), writer,
+                  restart.difference.empty()
+                      ? "decides the same in all of them"
+                      : "would have decided otherwise, first at " + restart.difference,
+                  seconds));
+  if (restart.difference.empty()) {
+    return;
+  }
+  std::string jobs;
+  for (const JobId job : restart.displaced) {
+    jobs += (jobs.empty() ? "" : ", ") + std::to_string(controller.engine().numbers().Of(job));
+  }
+  Log(options, "a start with this program keeps what has been decided, and decides from then on; " +
+                   (jobs.empty() ? "every running job keeps its GPUs then"
+                                 : "it would take or move the GPUs of jobs " + jobs + " at once"));
 }
 
 // One for each destination that the operator names.
@@ -623,7 +660,8 @@ Status RehearseController(const ControllerOptions& options) {
                    FirstConfiguration(options, asked, configurations, *store));
   ASSIGN_OR_RETURN(const std::string zero, store->Setting("unix_zero"));
   ASSIGN_OR_RETURN(const model::JobNumbers numbers, KeptNumbers(*store));
-  live::ControllerSetup with = SetupOf(options, base::ToNumber(zero).value_or(0), store->epoch());
+  live::ControllerSetup with =
+      SetupOf(options, base::ToNumber(zero).value_or(0), writer, store->epoch());
   with.engine = {.configuration = std::move(first),
                  .measured = std::move(asked.measured),
                  .numbers = &numbers,
@@ -635,15 +673,8 @@ Status RehearseController(const ControllerOptions& options) {
   if (!controller.ok()) {
     return WithWriter(controller.error(), options, writer);
   }
-  const live::RestartReport& restart = controller.value()->restart();
-  Log(options,
-      fmt::format("{}: {} entries of the journal{}, {} jobs, written by Trainyard {}: this program "
-                  "decides the same in all of them, in {:.1f} s",
-                  options.state, restart.replayed,
-                  restart.snapshot > 0 ? fmt::format(" behind the snapshot at {}", restart.snapshot)
-                                       : std::string(),
-                  controller.value()->world().jobs(), writer,
-                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()));
+  LogRehearsal(options, *controller.value(), writer,
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   ASSIGN_OR_RETURN(const GivenConfiguration former,
                    GivenConfiguration::From(controller.value()->engine().configuration().note));
   ASSIGN_OR_RETURN(const GivenConfiguration next, Merged(former, asked.given));
@@ -673,7 +704,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   const auto begun = std::chrono::steady_clock::now();
   Presence presence(store, options.live.lease);
   ASSIGN_OR_RETURN(model::JobNumbers numbers, KeptNumbers(store));
-  live::ControllerSetup with = SetupOf(options, unix_zero, store.epoch());
+  live::ControllerSetup with = SetupOf(options, unix_zero, writer, store.epoch());
   with.engine = {.configuration = std::move(first),
                  .measured = std::move(asked.measured),
                  .numbers = &numbers,

@@ -50,6 +50,9 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
       if (std::exchange(paused_, switched->paused) && !paused_) {
         parts_->instants.AddFact(event.at);  // decides what has become due meanwhile
       }
+    } else if (event.kind() == model::EventKind::kUpgraded) {
+      ++events_;
+      Reconfigure(shared_configuration());
     } else {
       Take(event);
     }
@@ -57,8 +60,11 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   while (eligibility_.IsDue(now_)) {
     TakeEligible();
   }
-  if (const std::optional<TimePoint> instant = parts_->instants.Next(jobs_, parts_->ends);
-      !paused_ && instant && *instant <= batch.now) {
+  const std::optional<TimePoint> instant = parts_->instants.Next(jobs_, parts_->ends);
+  const bool is_due = !paused_ && instant && *instant <= batch.now;
+  if (batch.decided) {
+    RETURN_IF_ERROR(Follow(batch, is_due));
+  } else if (is_due) {
     RETURN_IF_ERROR(Decide(batch.now));
   }
   if (observer_ != nullptr) {
@@ -155,12 +161,7 @@ Status Engine::Decide(TimePoint now) {
   ASSIGN_OR_RETURN(scheduler::Selection selection,
                    parts_->scheduler.Decide(MakeSnapshot(now), judge));
   RETURN_IF_ERROR(Adopt(std::move(selection), now));
-  parts_->charges.AtDecision(jobs_, parts_->instants.submits_to_come());
-  AddRatesToActions();
-  ScheduleEnds(now);
-  for (std::size_t i = 0; eligibility_.has_limits() && i < parts_->grants.changed().size(); ++i) {
-    eligibility_.WatchLimit(parts_->grants.changed()[i]);
-  }
+  SettleAdopted(now);
   parts_->instants.WakeAt(parts_->scheduler.Adopted(MakeSnapshot(now), parts_->grants.changed()));
   parts_->instants.Decided(now);
   resized_.clear();
@@ -173,6 +174,16 @@ Status Engine::Decide(TimePoint now) {
                            .gpus_up = nodes_.gpus() + nodes_.GpusFinishing(false)});
   }
   return {};
+}
+
+// What follows from the grants that have been given and taken.
+void Engine::SettleAdopted(TimePoint now) {
+  parts_->charges.AtDecision(jobs_, parts_->instants.submits_to_come());
+  AddRatesToActions();
+  ScheduleEnds(now);
+  for (std::size_t i = 0; eligibility_.has_limits() && i < parts_->grants.changed().size(); ++i) {
+    eligibility_.WatchLimit(parts_->grants.changed()[i]);
+  }
 }
 
 // Accrues the progress of all running jobs, and takes the ends that have come without being told.

@@ -94,7 +94,9 @@ class Engine final {
   // end now. For forks whose world has no jobs of its own.
   void EndOverdueJobs();
 
-  // Takes the facts of a batch and decides if an instant has come. The actions are valid until the
+  // Takes the facts of a batch and decides if an instant has come. Where the batch says what was
+  // decided on it, that is decided, and no component is asked; nor may one be after it before
+  // kUpgraded, with which components begin anew. The actions are valid until the
   // next call. REQUIRES: time does not go back. An error means that a component proposed something
   // illegal; it names the component, the job and the node.
   [[nodiscard]] Result<std::span<const model::Action>> Step(const model::Batch& batch);
@@ -191,6 +193,7 @@ class Engine final {
  private:
   class Change;      // to another configuration
   class NodeChange;  // a node comes or goes
+  class Following;   // what was decided elsewhere
 
   // Facts.
   void Take(const model::Event& event);
@@ -210,6 +213,8 @@ class Engine final {
 
   // Decisions.
   Status Decide(TimePoint now);
+  [[nodiscard]] Status Follow(const model::Batch& batch, bool is_due);
+  void SettleAdopted(TimePoint now);
   void BringUpToDate(TimePoint now);
   void ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now);
   [[nodiscard]] Status Adopt(scheduler::Selection selection, TimePoint now);

@@ -68,6 +68,7 @@ void Engine::Take(const model::Event& event) {
     case model::EventKind::kNoted:
     case model::EventKind::kConfigured:  // Step has taken these
     case model::EventKind::kSwitched:
+    case model::EventKind::kUpgraded:
       return;
     case model::EventKind::kBarred:
     case model::EventKind::kHeld:

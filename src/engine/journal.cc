@@ -424,6 +424,10 @@ void Details(Bytes& bytes, model::fact::Switched& fact) {
   bytes.Value(fact.by);
   bytes.Value(fact.reason);
 }
+void Details(Bytes& bytes, model::fact::Upgraded& fact) {
+  bytes.Value(fact.from);
+  bytes.Value(fact.to);
+}
 void Details(Bytes& bytes, model::fact::Held& fact) { bytes.Value(fact.held); }
 void Details(Bytes& bytes, model::fact::Requeued& fact) { bytes.Value(fact.held); }
 void Details(Bytes& bytes, model::fact::DataKept& fact) { bytes.Value(fact.data); }
@@ -536,6 +540,62 @@ model::Event GetEvent(Decoder& in, TimePoint now) {
   return event;
 }
 
+// --------------------------------------------------------------------------------- actions, read
+
+void GetMore(Decoder& in, Grant& grant) {
+  grant.sharing = static_cast<Sharing>(in.Byte());
+  in.good = in.good && grant.sharing <= Sharing::kCollocated;
+  grant.running = in.Byte() != 0;
+  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+    grant.group.push_back(static_cast<JobId>(in.Unsigned()));
+  }
+  for (Slice& slice : grant.slices) {
+    slice.soft.storage_kbps = in.Signed();
+    slice.loader_workers = static_cast<int>(in.Signed());
+  }
+}
+
+model::Action GetAction(Decoder& in) {
+  const char byte = in.Byte();
+  const bool more = (byte & kMoreGrant) != 0;
+  model::Action action;
+  action.kind = static_cast<model::ActionKind>(byte & ~kMoreGrant);
+  in.good = in.good && action.kind < model::ActionKind::kPace;
+  action.job = static_cast<JobId>(in.Unsigned());
+  action.grant.gpus = static_cast<int>(in.Signed());
+  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+    Slice slice{.node = static_cast<NodeId>(in.Unsigned()), .gpus = in.Unsigned()};
+    slice.soft.milli_cpus = in.Signed();
+    slice.soft.memory_mib = in.Signed();
+    action.grant.slices.push_back(slice);
+  }
+  action.reason = in.Text();
+  if (more) {
+    GetMore(in, action.grant);
+  }
+  return action;
+}
+
+std::vector<model::Action> GetActions(Decoder& in) {
+  std::vector<model::Action> actions;
+  for (std::uint64_t left = in.Unsigned(); left > 0 && in.good; --left) {
+    actions.push_back(GetAction(in));
+  }
+  return actions;
+}
+
+// The rest of a batch of facts, and that actions follow.
+model::Batch GetBatch(Decoder& in, TimePoint last) {
+  in.good = in.good && in.Byte() == kBatchRecord;
+  model::Batch batch{.now = in.TimeFrom(last)};
+  const std::uint64_t count = in.Unsigned();
+  for (std::uint64_t i = 0; i < count && in.good; ++i) {
+    batch.events.push_back(GetEvent(in, batch.now));
+  }
+  in.good = in.good && in.Byte() == kActionsRecord;
+  return batch;
+}
+
 }  // namespace
 
 std::string EncodeActions(std::span<const model::Action> actions) {
@@ -570,30 +630,47 @@ Status Journal::Flush() {
   return status;
 }
 
+std::size_t UpgradedAt(std::string_view records) {
+  Decoder in{records};
+  std::size_t at = 0;
+  while (in.good && !in.rest.empty()) {
+    const std::size_t begin = records.size() - in.rest.size();
+    const model::Batch batch = GetBatch(in, {});
+    const bool upgraded = std::any_of(
+        batch.events.begin(), batch.events.end(),
+        [](const model::Event& event) { return event.kind() == model::EventKind::kUpgraded; });
+    at = upgraded ? begin : at;
+    (void)GetActions(in);
+  }
+  return at;
+}
+
 model::Batch ReplayWorld::Next(std::optional<TimePoint> /*wake_at*/) {
   if (rest_.empty() || !status_.ok()) {
     return {.now = last_, .done = true};
   }
+  const bool follows = rest_.size() > decided_here_;
   Decoder in{rest_};
-  in.good = in.Byte() == kBatchRecord;
-  model::Batch batch{.now = in.TimeFrom(last_)};
+  model::Batch batch = GetBatch(in, last_);
   last_ = batch.now;
-  const std::uint64_t count = in.Unsigned();
-  for (std::uint64_t i = 0; i < count && in.good; ++i) {
-    batch.events.push_back(GetEvent(in, batch.now));
+  if (in.good) {
+    rest_ = in.rest;
+    if (follows) {
+      batch.decided = GetActions(in);
+    }
   }
-  in.good = in.good && in.Byte() == kActionsRecord;
   if (!in.good) {
     status_ = BadInput("the journal is damaged; expected a batch of facts and its actions");
     return {.now = last_, .done = true};
   }
-  rest_ = in.rest;
   return batch;
 }
 
 Status ReplayWorld::Perform(TimePoint now, std::span<const model::Action> actions) {
   const std::string bytes = EncodeActions(actions);
   if (rest_.substr(0, bytes.size()) != bytes) {
+    Decoder in{rest_};
+    difference_ = {.recorded = GetActions(in), .decided = {actions.begin(), actions.end()}};
     return Failed("the replay differs from the journal at " + std::to_string(Seconds(now)) + " s");
   }
   rest_.remove_prefix(bytes.size());

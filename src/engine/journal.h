@@ -55,23 +55,37 @@ class Journal {
 // debts and work of actions are not in it, nor is kPace: they follow from the rest.
 [[nodiscard]] std::string EncodeActions(std::span<const model::Action> actions);
 
+// Where in the records the last batch with kUpgraded begins: what comes before has been decided by
+// another program. 0: there is none.
+[[nodiscard]] std::size_t UpgradedAt(std::string_view records);
+
 // A world that tells the facts of a journal again and refuses any action that differs.
 class ReplayWorld final : public World {
  public:
   // `records` as written by Journal; must outlive the world. `last`: the time of the batch before
-  // them, if they are not the whole journal.
-  explicit ReplayWorld(std::string_view records, TimePoint last = {})
-      : rest_(records), last_(last) {}
+  // them, if they are not the whole journal. The batches in the first `followed` bytes are told
+  // with what was decided on them, which is then not decided again (model::Batch::decided).
+  explicit ReplayWorld(std::string_view records, TimePoint last = {}, std::size_t followed = 0)
+      : rest_(records), decided_here_(records.size() - followed), last_(last) {}
 
   // An unreadable journal ends the replay; status() says why.
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
   [[nodiscard]] Status Perform(TimePoint now, std::span<const model::Action> actions) override;
   [[nodiscard]] const Status& status() const { return status_; }
 
+  // The actions of the step that Perform has refused.
+  struct Difference {
+    std::vector<model::Action> recorded{};
+    std::vector<model::Action> decided{};
+  };
+  [[nodiscard]] const std::optional<Difference>& difference() const { return difference_; }
+
  private:
   std::string_view rest_;
+  std::size_t decided_here_;  // the size of the rest from which on nothing is followed
   TimePoint last_{};
   Status status_;
+  std::optional<Difference> difference_;
 };
 
 }  // namespace trainyard::engine

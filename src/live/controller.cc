@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/controller.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <iterator>
+#include <map>
 #include <set>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/earlier.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "engine/run.h"
 #include "io/file.h"
@@ -34,6 +40,19 @@ const Section* FindSection(std::span<const Section> sections, std::string_view n
   const auto found = std::find_if(sections.begin(), sections.end(),
                                   [&](const Section& one) { return name == one.name; });
   return found == sections.end() ? nullptr : &*found;
+}
+
+// "launch job 7 on n0 (2 GPUs)"; the kinds are those of model::ActionKind.
+std::string ActionText(const model::Action& action, std::uint64_t number, const Cluster& cluster) {
+  constexpr std::array<std::string_view, 9> kVerbs{
+      "admit", "reject", "launch", "preempt", "resize", "migrate", "release", "tune", "pace"};
+  std::string text =
+      fmt::format("{} job {}", kVerbs.at(static_cast<std::size_t>(action.kind)), number);
+  for (const Slice& slice : action.grant.slices) {
+    text += fmt::format("{}{} ({} GPUs)", &slice == &action.grant.slices.front() ? " on " : ", ",
+                        cluster.nodes[Index(slice.node)].name, std::popcount(slice.gpus));
+  }
+  return text;
 }
 
 }  // namespace
@@ -74,8 +93,8 @@ struct Controller::Header {
 // Tells the journal to the engine and the live world alike.
 class Controller::Restorer final : public engine::World {
  public:
-  Restorer(std::string_view records, TimePoint last, LiveWorld& world)
-      : replay_(records, last), world_(world), last_(last) {}
+  Restorer(std::string_view records, TimePoint last, std::size_t followed, LiveWorld& world)
+      : replay_(records, last, followed), world_(world), last_(last) {}
   model::Batch Next(std::optional<TimePoint> wake_at) override {
     model::Batch batch = replay_.Next(wake_at);
     if (!batch.done) {
@@ -94,6 +113,9 @@ class Controller::Restorer final : public engine::World {
   }
   [[nodiscard]] const Status& status() const { return status_.ok() ? replay_.status() : status_; }
   [[nodiscard]] TimePoint last() const { return last_; }
+  [[nodiscard]] const std::optional<engine::ReplayWorld::Difference>& difference() const {
+    return replay_.difference();
+  }
 
  private:
   engine::ReplayWorld replay_;
@@ -102,10 +124,31 @@ class Controller::Restorer final : public engine::World {
   Status status_;
 };
 
+// "2026-11-28 09:10:11 UTC: the journal has 'launch job 7 on n0: 2 GPUs', this program decides 'no
+// more'"
+std::string Controller::DifferenceText(const engine::ReplayWorld::Difference& difference,
+                                       TimePoint at) const {
+  const auto [recorded, decided] = std::mismatch(
+      difference.recorded.begin(), difference.recorded.end(), difference.decided.begin(),
+      difference.decided.end(), [](const model::Action& one, const model::Action& other) {
+        return engine::EncodeActions({&one, 1}) == engine::EncodeActions({&other, 1});
+      });
+  const auto text = [this](auto action, auto end) {
+    return action == end
+               ? std::string("nothing more")
+               : ActionText(*action, engine_.numbers().Of(action->job), engine_.cluster());
+  };
+  return fmt::format("{}: recorded is '{}', this program would decide '{}'",
+                     base::UtcText(world_.options().UnixSeconds(at)),
+                     text(recorded, difference.recorded.end()),
+                     text(decided, difference.decided.end()));
+}
+
 Controller::Controller(ControllerSetup setup, store::Log& store, LiveOutput& output)
     : rules_(setup.snapshots),
       ends_by_rule_(setup.ends_by_rule),
       absent_since_(setup.absent_since),
+      former_program_(std::move(setup.former_program)),
       lease_(setup.live.Scaled(setup.live.lease)),
       retry_pause_(static_cast<std::int64_t>(1e6 * setup.live.time_scale)),
       store_(store),
@@ -146,89 +189,177 @@ bool Controller::WriteAgain() {
 
 bool Controller::Close() { return unwritten_.empty() || (store_.UseReserve() && WriteAgain()); }
 
+// The first way that leads to where the last controller was.
+class Controller::Opening {
+ public:
+  Opening(ControllerSetup setup, store::Log& store, LiveOutput& output, TimePoint now)
+      : setup_(std::move(setup)), store_(store), output_(output), now_(now) {}
+
+  Result<std::unique_ptr<Controller>> Try() {
+    Result<std::vector<std::uint64_t>> found = store_.Snapshots();
+    if (!found.ok()) {
+      remarks_.push_back(found.error().message);
+    } else {
+      snapshots_ = std::move(found).value();
+    }
+    if (setup_.snapshots.entries > 0 && FromSnapshots(Trust::kOwn)) {
+      return Opened();
+    }
+    if (FromAll(Trust::kOwn)) {
+      return Opened();
+    }
+    Error error = controller_->status_.error();
+    if (is_cut_ && FromSnapshots(Trust::kOtherState)) {
+      return Opened();
+    }
+    if (!setup_.former_program.empty()) {
+      const std::string difference = controller_->restart_.difference;
+      if (FromAll(Trust::kDecisions) || (is_cut_ && FromSnapshots(Trust::kDecisions))) {
+        controller_->restart_.difference = difference;
+        return Opened();
+      }
+      error.message +=
+          "; nor can what is recorded be taken: " + controller_->status_.error().message;
+    }
+    for (const std::string& remark : remarks_) {
+      error.message += "; " + remark;
+    }
+    return error;
+  }
+
+ private:
+  // A new one each time: a failed restore leaves the state undefined.
+  bool Restored(std::uint64_t snapshot, Trust trust) {
+    controller_.reset(new Controller(setup_, store_, output_));
+    controller_->status_ = controller_->Restore(snapshot, trust, now_);
+    return controller_->status_.ok();
+  }
+
+  bool FromAll(Trust trust) {
+    const bool restored = Restored(0, trust);
+    is_cut_ = controller_->entries_ == 0;  // its beginning has been dropped
+    return restored;
+  }
+
+  bool FromSnapshots(Trust trust) {
+    for (const std::uint64_t snapshot : snapshots_) {
+      const std::string name = "the snapshot at entry " + std::to_string(snapshot);
+      if (Restored(snapshot, trust)) {
+        if (trust != Trust::kOwn) {
+          remarks_.push_back(name + " is used, as the journal before it is gone");
+        }
+        return true;
+      }
+      if (trust == Trust::kOwn) {
+        remarks_.push_back(name + " is not used: " + controller_->status_.error().message);
+      }
+    }
+    return false;
+  }
+
+  std::unique_ptr<Controller> Opened() {
+    controller_->restart_.remarks = remarks_;
+    return std::move(controller_);
+  }
+
+  const ControllerSetup setup_;
+  store::Log& store_;
+  LiveOutput& output_;
+  const TimePoint now_;
+  std::vector<std::uint64_t> snapshots_;
+  std::vector<std::string> remarks_;
+  bool is_cut_ = false;
+  std::unique_ptr<Controller> controller_;  // of the last try
+};
+
 Result<std::unique_ptr<Controller>> Controller::Open(ControllerSetup setup, store::Log& store,
                                                      LiveOutput& output, TimePoint now) {
-  std::vector<std::string> remarks;
-  Result<std::vector<std::uint64_t>> found = store.Snapshots();
-  if (!found.ok()) {
-    remarks.push_back(found.error().message);
-  }
-  const std::vector<std::uint64_t> snapshots =
-      found.ok() ? std::move(found).value() : std::vector<std::uint64_t>();
-  const auto open = [&](std::uint64_t snapshot, bool of_any_program) {
-    // A new one each time: a failed restore leaves the state undefined.
-    std::unique_ptr<Controller> controller(new Controller(setup, store, output));
-    controller->status_ = controller->Restore(snapshot, of_any_program, now);
-    controller->restart_.remarks = remarks;
-    return controller;
-  };
-  for (std::size_t i = 0; setup.snapshots.entries > 0 && i < snapshots.size(); ++i) {
-    const std::uint64_t snapshot = snapshots[i];
-    std::unique_ptr<Controller> controller = open(snapshot, false);
-    if (controller->status_.ok()) {
-      return controller;
-    }
-    remarks.push_back("the snapshot at entry " + std::to_string(snapshot) +
-                      " is not used: " + controller->status_.error().message);
-  }
-  std::unique_ptr<Controller> whole = open(0, false);
-  if (whole->status_.ok()) {
-    return whole;
-  }
-  const bool is_cut = whole->entries_ == 0;  // its beginning has been dropped
-  for (std::size_t i = 0; is_cut && i < snapshots.size(); ++i) {
-    std::unique_ptr<Controller> controller = open(snapshots[i], true);
-    if (controller->status_.ok()) {
-      controller->restart_.remarks.push_back("the snapshot at entry " +
-                                             std::to_string(snapshots[i]) +
-                                             " is used, as the journal before it is gone");
-      return controller;
-    }
-  }
-  Error error = whole->status_.error();
-  for (const std::string& remark : remarks) {
-    error.message += "; " + remark;
-  }
-  return error;
+  return Opening(std::move(setup), store, output, now).Try();
 }
 
-Status Controller::Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now) {
+Status Controller::Restore(std::uint64_t snapshot, Trust trust, TimePoint now) {
   if (snapshot != 0) {
-    RETURN_IF_ERROR(Load(snapshot, of_any_program));
+    RETURN_IF_ERROR(Load(snapshot, trust));
   }
-  return Replay(now);
+  return Replay(trust, now);
 }
 
-Status Controller::Replay(TimePoint now) {
+Status Controller::Replay(Trust trust, TimePoint now) {
   std::string records;
   RETURN_IF_ERROR(store_.Read(entries_ + 1, [&](std::string_view block) {
     records += block;
     ++entries_;
     return Status();
   }));
-  Restorer restorer(records, journal_.last(), world_);
-  RETURN_IF_ERROR(engine::Run(engine_, restorer, &journal_));
+  const bool follows = trust == Trust::kDecisions;
+  Restorer restorer(records, journal_.last(),
+                    follows ? records.size() : engine::UpgradedAt(records), world_);
+  if (const Status run = engine::Run(engine_, restorer, &journal_); !run.ok()) {
+    restart_.difference =
+        restorer.difference() ? DifferenceText(*restorer.difference(), restorer.last()) : "";
+    return run;
+  }
   RETURN_IF_ERROR(restorer.status());
-  now_ = std::max(now, restorer.last());
-  world_.Restored(now_);
-  restoring_ = false;
   restart_.snapshot = snapshot_entry_;
   restart_.replayed = entries_ - snapshot_entry_;
-  snapshot_at_ = now_;
-  return absent_since_ ? EndLeases(std::max(*absent_since_, restorer.last())) : Status();
+  now_ = std::max(now, restorer.last());
+  RETURN_IF_ERROR(GoOn(restorer.last(), follows));
+  if (follows && rules_.entries > 0) {
+    TakeSnapshot();  // so that nothing need be followed again
+  }
+  return {};
 }
 
-// A decision at the time when agents have stopped what ran, as if the controller had been there: a
-// long outage is no run time, and uses up no time limit.
-Status Controller::EndLeases(TimePoint last_there) {
-  if (now_ - last_there <= lease_) {
+// From `last`, the time of the last step that is written. After a long outage there is a decision
+// at the time when agents have stopped what ran, as if the controller had been there: that is no
+// run time, and uses up no time limit. `upgrades`: this program decides from now on.
+Status Controller::GoOn(TimePoint last, bool upgrades) {
+  const auto upgrade = [&](TimePoint at) {
+    std::vector<model::Event> events;
+    if (upgrades) {
+      events.push_back(
+          {.at = at, .fact = model::fact::Upgraded{.from = former_program_, .to = rules_.program}});
+    }
+    return events;
+  };
+  world_.Restored(now_);
+  restoring_ = false;
+  snapshot_at_ = now_;
+  if (absent_since_ && now_ - std::max(*absent_since_, last) > lease_) {
+    const TimePoint ended = std::max(*absent_since_, last) + lease_;
+    world_.Restored(ended);
+    if (world_.AbsorbOutage(upgrade(ended))) {
+      RETURN_IF_ERROR(engine::Turn(engine_, world_, &journal_));
+      RETURN_IF_ERROR(upgrades ? UpgradeIsWritten() : Status());
+      upgrades = false;
+    }
+    world_.Restored(now_);
+  }
+  if (!upgrades || !world_.Absorb(upgrade(now_))) {
     return {};
   }
-  world_.Restored(last_there + lease_);
-  if (world_.AbsorbOutage()) {
-    RETURN_IF_ERROR(engine::Turn(engine_, world_, &journal_));
+  RETURN_IF_ERROR(DecideFirst());
+  return UpgradeIsWritten();
+}
+
+// Otherwise the next start would not know that another program has decided what comes before.
+Status Controller::UpgradeIsWritten() const {
+  return unwritten_.empty() ? Status() : Failed("the journal cannot be written: " + journal_error_);
+}
+
+Status Controller::DecideFirst() {
+  std::map<JobId, Grant> held;
+  for (const model::JobRecord& job : engine_.records()) {
+    if (job.phase.get() == model::JobPhase::kRunning) {
+      held.emplace(JobAt(static_cast<std::size_t>(&job - engine_.records().data())), job.grant);
+    }
   }
-  world_.Restored(now_);
+  RETURN_IF_ERROR(engine::Turn(engine_, world_, &journal_));
+  for (const auto& [job, grant] : held) {
+    if (!(engine_.records()[Index(job)].grant == grant)) {
+      restart_.displaced.push_back(job);
+    }
+  }
   return {};
 }
 
@@ -448,7 +579,7 @@ Status Controller::CheckSections(const Header& header, std::span<const Section> 
   return {};
 }
 
-Status Controller::Load(std::uint64_t block, bool of_any_program) {
+Status Controller::Load(std::uint64_t block, Trust trust) {
   ASSIGN_OR_RETURN(const store::StoredSnapshot snapshot, store_.Snapshot(block));
   StateStream begin{snapshot.state};
   Header header;
@@ -456,7 +587,7 @@ Status Controller::Load(std::uint64_t block, bool of_any_program) {
   if (!header.is_known()) {
     return BadInput("its format is that of another version of Trainyard");
   }
-  if (header.program != rules_.program && !of_any_program) {
+  if (header.program != rules_.program && trust == Trust::kOwn) {
     return BadInput("it was written by Trainyard " + header.program + "; expected " +
                     rules_.program);
   }

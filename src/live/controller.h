@@ -39,12 +39,22 @@ struct ControllerSetup {
   // When an earlier controller was there last, as far as that is known. Attempts ended when their
   // leases did: from then on their jobs have no GPUs.
   std::optional<TimePoint> absent_since{};
+  // The program that has written the journal last, where that is another one: what it has decided
+  // is then taken as it is, should this one decide otherwise. Empty: it is this one, and no journal
+  // may differ.
+  std::string former_program{};
 };
 
 // Where a controller has begun.
 struct RestartReport {
   std::uint64_t snapshot = 0;  // the entry of the snapshot; 0: none
   std::uint64_t replayed = 0;  // entries after it
+  // Where the former program has first decided otherwise than this one would, in words. Empty:
+  // nowhere, or there was none.
+  std::string difference{};
+  // Jobs that ran and have lost their GPUs, or got others, by what this program has then decided
+  // at once.
+  std::vector<JobId> displaced{};
   // What is wrong with newer snapshots, and that there can be none.
   std::vector<std::string> remarks;
 };
@@ -53,8 +63,9 @@ class Controller {
  public:
   // Reads the newest snapshot that can be read, goes through the store's journal from there and is
   // then where the last controller was: each decision is made again and compared with what is
-  // written. Everything must outlive the controller. Errors: the store's; a journal that another
-  // version or set-up has written, with the time of the first difference.
+  // written, or taken from there where another program has made it otherwise. Everything must
+  // outlive the controller. Errors: the store's; a journal that another version or set-up has
+  // written, with the time of the first difference.
   [[nodiscard]] static Result<std::unique_ptr<Controller>> Open(ControllerSetup setup,
                                                                 store::Log& store,
                                                                 LiveOutput& output, TimePoint now);
@@ -90,13 +101,24 @@ class Controller {
   [[nodiscard]] bool Close();
 
  private:
+  class Opening;
   class Restorer;
   struct Header;
+  // What a restore may take for true.
+  enum class Trust : std::uint8_t {
+    kOwn,         // snapshots of this program, and decisions that it makes again
+    kOtherState,  // snapshots of other programs, too
+    kDecisions,   // and what they have decided
+  };
   Controller(ControllerSetup setup, store::Log& store, LiveOutput& output);
-  [[nodiscard]] Status Restore(std::uint64_t snapshot, bool of_any_program, TimePoint now);
-  [[nodiscard]] Status Load(std::uint64_t snapshot, bool of_any_program);
-  [[nodiscard]] Status Replay(TimePoint now);
-  [[nodiscard]] Status EndLeases(TimePoint last_there);
+  [[nodiscard]] Status Restore(std::uint64_t snapshot, Trust trust, TimePoint now);
+  [[nodiscard]] Status Load(std::uint64_t snapshot, Trust trust);
+  [[nodiscard]] Status Replay(Trust trust, TimePoint now);
+  [[nodiscard]] Status GoOn(TimePoint last, bool upgrades);
+  [[nodiscard]] Status DecideFirst();
+  [[nodiscard]] Status UpgradeIsWritten() const;
+  [[nodiscard]] std::string DifferenceText(const engine::ReplayWorld::Difference& difference,
+                                           TimePoint at) const;
   [[nodiscard]] Status Configure(const std::string& note);
   [[nodiscard]] bool IsOver(JobId job) const;
   void SerializeJobs(std::vector<JobId>& jobs, StateStream& state);
@@ -113,6 +135,7 @@ class Controller {
   const SnapshotRules rules_;
   const bool ends_by_rule_;
   const std::optional<TimePoint> absent_since_;
+  const std::string former_program_;
   const Duration lease_;
   const Duration retry_pause_;  // a second of real time
   store::Log& store_;

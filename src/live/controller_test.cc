@@ -327,6 +327,78 @@ TEST_F(SnapshotTest, ThoseOfOtherPluginsAreNotUsed) {
       << restart().remarks[0];
 }
 
+// What was decided by another program, here one under which jobs wait for those before them.
+class UpgradeTest : public SnapshotTest {
+ protected:
+  // Two jobs that the former program lets wait behind a third, which does not fit.
+  void RunFormer() {
+    snapshots_ = {.entries = 0, .program = "1"};
+    bundle_.walk = Walk{.misfit = Misfit::kStop, .preempt = false};
+    Open();
+    Hello(10, "a");
+    Submit(1);
+    Submit(2);
+    Submit(1);
+    Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+    ASSERT_EQ(StateOf(1), v1::RUNNING);
+    ASSERT_EQ(StateOf(3), v1::WAITING);
+  }
+  // A program that lets small jobs go first.
+  void Upgrade() {
+    bundle_.walk = Walk{.misfit = Misfit::kSkip, .preempt = false};
+    snapshots_.program = "2";
+    former_program_ = "1";
+  }
+};
+
+TEST_F(UpgradeTest, WhatIsRecordedStaysAndTheNewProgramDecidesFromThenOn) {
+  RunFormer();
+  Upgrade();
+  Open();
+  EXPECT_THAT(restart().difference,
+              testing::HasSubstr("recorded is 'nothing more', this program would decide 'launch "
+                                 "job 3 on a (1 GPUs)'"));
+  EXPECT_TRUE(restart().displaced.empty());
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_NE(StateOf(3), v1::WAITING) << "by the new program";
+  const std::string digest = controller_->digest();
+  former_program_.clear();
+  Open();  // what comes before the upgrade is not decided again
+  EXPECT_EQ(controller_->digest(), digest);
+  EXPECT_EQ(restart().difference, "");
+}
+
+TEST_F(UpgradeTest, TheSameProgramMayNotDecideOtherwise) {
+  RunFormer();
+  Upgrade();
+  former_program_.clear();
+  const Result<std::unique_ptr<Controller>> none = TryToOpen(store_, said_);
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, testing::StartsWith("the replay differs from the journal at "));
+}
+
+TEST_F(UpgradeTest, AProgramThatCannotWriteThatItDecidesDoesNotBegin) {
+  RunFormer();
+  Upgrade();
+  store_.fails = true;
+  const Result<std::unique_ptr<Controller>> none = TryToOpen(store_, said_);
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, testing::HasSubstr("the disk is full"));
+  store_.fails = false;
+  Open();
+  EXPECT_NE(StateOf(3), v1::WAITING);
+}
+
+TEST_F(UpgradeTest, ASnapshotIsTakenAtOnce) {
+  RunFormer();
+  Upgrade();
+  snapshots_.entries = 1000;
+  Open();
+  EXPECT_EQ(store_.Snapshots().value(), std::vector<std::uint64_t>{store_.size()});
+  Open();
+  EXPECT_EQ(restart().snapshot, store_.size());
+}
+
 TEST_F(SnapshotTest, ACompactJournalHasWhatTheLastTwoNeed) {
   snapshots_ = {.entries = 5, .compact = true};
   Open();

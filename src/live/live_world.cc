@@ -122,12 +122,15 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
   return !batch_.events.empty();
 }
 
-bool LiveWorld::AbsorbOutage() {
+bool LiveWorld::AbsorbOutage(std::vector<model::Event> first) {
   batch_ = {};
   calls_.Begin();
   judge_.Begin();
   if (state_.attempts.present().empty()) {
     return false;
+  }
+  for (model::Event& event : first) {
+    Add(std::move(event));
   }
   for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
     const NodeId node = NodeAt(i);

@@ -70,12 +70,12 @@ class LiveWorld final : public engine::World {
   [[nodiscard]] bool has_input() const { return !inbox_.empty(); }
   // Goes through what has come in; true if there are facts for the engine. What is no fact (a
   // worker's progress, a question) needs no journal, and Answer says what there is to say. `ends`:
-  // facts that the engine has foreseen.
+  // facts that the controller knows of: what the engine has foreseen.
   [[nodiscard]] bool Absorb(std::vector<model::Event> ends = {});
   void Answer();
   // The same of an outage in which no lease was renewed: all that runs has lost its GPUs. Nodes
   // get jobs again when their agents are back, and none starts before its last attempt has gone.
-  [[nodiscard]] bool AbsorbOutage();
+  [[nodiscard]] bool AbsorbOutage(std::vector<model::Event> first);
 
   // The facts that Absorb has found; never done. REQUIRES: there are some, or `wake_at` has come.
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
@@ -119,6 +119,7 @@ class LiveWorld final : public engine::World {
   [[nodiscard]] v1::JobStatus StatusOf(JobId job) { return views_.Now().StatusOf(job); }
   [[nodiscard]] v1::JobState StateOf(JobId job) { return views_.Now().StateOf(job); }
   [[nodiscard]] std::size_t jobs() const { return state_.jobs.size(); }
+  [[nodiscard]] const LiveOptions& options() const { return state_.options; }
   [[nodiscard]] std::vector<v1::NodeStatus> NodeStatuses() { return views_.Now().OfNodes(); }
   [[nodiscard]] std::string WhyViewIsStale() { return views_.WhyStale(); }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -157,16 +158,23 @@ struct Switched {
   std::string by{};      // for people
   std::string reason{};  // likewise
 };
+// Another program decides from here on; some of what has been decided before it would have decided
+// otherwise.
+struct Upgraded {
+  std::string from{};  // for people, as `to`
+  std::string to{};
+};
 
 }  // namespace fact
 
 // In the order of EventKind.
-using Fact = std::variant<fact::Ended, fact::NodeDown, fact::NodeUp, fact::Cancelled,
-                          fact::Submitted, fact::NoMoreSubmits, fact::Failed, fact::GpusLost,
-                          fact::Progress, fact::Resized, fact::NodeDrained, fact::NodeUndrained,
-                          fact::Reported, fact::Noted, fact::Barred, fact::DataKept, fact::Measured,
-                          fact::Held, fact::Requeued, fact::ArraySubmitted, fact::Updated,
-                          fact::Overrun, fact::Configured, fact::Switched, fact::NodeCordoned>;
+using Fact =
+    std::variant<fact::Ended, fact::NodeDown, fact::NodeUp, fact::Cancelled, fact::Submitted,
+                 fact::NoMoreSubmits, fact::Failed, fact::GpusLost, fact::Progress, fact::Resized,
+                 fact::NodeDrained, fact::NodeUndrained, fact::Reported, fact::Noted, fact::Barred,
+                 fact::DataKept, fact::Measured, fact::Held, fact::Requeued, fact::ArraySubmitted,
+                 fact::Updated, fact::Overrun, fact::Configured, fact::Switched, fact::NodeCordoned,
+                 fact::Upgraded>;
 
 // The numbers of the kinds, which the journal has: new ones come last.
 enum class EventKind : std::uint8_t {
@@ -195,6 +203,7 @@ enum class EventKind : std::uint8_t {
   kConfigured,
   kSwitched,
   kNodeCordoned,
+  kUpgraded,
 };
 inline constexpr std::size_t kEventKinds = std::variant_size_v<Fact>;
 
@@ -306,6 +315,7 @@ struct Event {
     case EventKind::kMeasured:
     case EventKind::kOverrun:
       return 5;
+    case EventKind::kUpgraded:
     case EventKind::kConfigured:  // before facts about nodes that it adds
     case EventKind::kSwitched:
       return 6;
@@ -356,12 +366,6 @@ void ForEachJob(const Event& event, Visit visit) {
 }
 
 // Facts that have become known by `now`, in order; an empty batch is a wake-up.
-struct Batch {
-  TimePoint now{};
-  std::vector<Event> events;
-  bool done = false;  // nothing more will come
-};
-
 enum class ActionKind : std::uint8_t {
   kAdmit,
   kReject,
@@ -387,6 +391,14 @@ struct Action {
   Duration debt{0};   // restart cost that is not paid yet
   Duration fetch{0};  // the part of it for which it waits for its data set
   double work = 0;    // all of the job's
+};
+
+struct Batch {
+  TimePoint now{};
+  std::vector<Event> events;
+  bool done = false;  // nothing more will come
+  // What was decided on it, and is decided again whatever components say; nothing: they decide.
+  std::optional<std::vector<Action>> decided{};
 };
 
 }  // namespace trainyard::model

@@ -99,12 +99,32 @@ void Scheduler::Serialize(StateStream& state) {
 }
 
 void Scheduler::Note(JobId job, JobChange change, TimePoint now) {
-  if (queue_) {
+  if (queue_ && !retired_) {
     queue_->Note(job, change, now);
   }
 }
 
+void Scheduler::Retire() {
+  retired_ = true;
+  blocked_.clear();
+}
+
+void Scheduler::SetUp(NodeId node, bool up) {
+  if (!retired_) {
+    placer_.SetUp(node, up);
+  }
+}
+
+void Scheduler::Refill() {
+  if (!retired_) {
+    placer_.Refill();
+  }
+}
+
 void Scheduler::EndGrant(JobId job) {
+  if (retired_) {
+    return;
+  }
   const Grant& grant = jobs_[job].grant;
   if (!jobs_.IsFinishing(job)) {
     return placer_.Remove(grant);
@@ -125,6 +145,7 @@ Result<std::vector<Verdict>> Scheduler::Admit(const Snapshot& snapshot) {
 }
 
 Result<Selection> Scheduler::Decide(const Snapshot& snapshot, const Judge& judge) {
+  CHECK(!retired_);
   Result<Selection> selection = queue_ ? DecideByOrder(snapshot) : DecideByPolicy(snapshot, judge);
   if (queue_ && queue_->standings().job_without_key()) {
     return check_.Broken(*queue_->standings().job_without_key(),
@@ -224,7 +245,9 @@ Duration Scheduler::StayOf(JobId job, TimePoint now, Duration least) const {
   if (!counts_restarts_) {
     return Duration{0};
   }
-  const std::optional<Duration> own = queue_ ? queue_->standings().StayOf(job, now) : Duration{0};
+  // What an ordering remembers of jobs, it has not heard of since the scheduler has retired.
+  const bool knows = queue_ && !(retired_ && bundle_.ordering->NewMemory() != nullptr);
+  const std::optional<Duration> own = knows ? queue_->standings().StayOf(job, now) : Duration{0};
   if (!own) {
     return least;
   }

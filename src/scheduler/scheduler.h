@@ -31,13 +31,17 @@ class Scheduler {
   void Use(const Bundle& bundle);
   void Join(TimePoint now);
 
+  // Decisions are made elsewhere from now on, and this scheduler makes none any more: it
+  // ignores what it is told. For replays of what another program has decided.
+  void Retire();
+
   // What has happened since the last decision: to a job, to its grant, which ends and is still in
   // its record, to a node.
   void Note(JobId job, JobChange change, TimePoint now);
   void EndGrant(JobId job);
-  void SetUp(NodeId node, bool up) { placer_.SetUp(node, up); }
+  void SetUp(NodeId node, bool up);
   // Nodes have come or gone with jobs that go on there.
-  void Refill() { placer_.Refill(); }
+  void Refill();
 
   // The verdicts of the admission.
   [[nodiscard]] Result<std::vector<Verdict>> Admit(const Snapshot& snapshot);
@@ -56,7 +60,7 @@ class Scheduler {
   [[nodiscard]] std::span<const model::Blocked> blocked() const { return blocked_; }
   // The jobs that wait, in the order in which they are served; empty: the policy keeps none.
   [[nodiscard]] std::vector<JobId> WaitingInOrder(TimePoint now) const {
-    return queue_ ? queue_->standings().Waiting(now) : std::vector<JobId>();
+    return queue_ && !retired_ ? queue_->standings().Waiting(now) : std::vector<JobId>();
   }
   // How long the job, which has just been given GPUs, trains before it may be a victim; `least`: by
   // the rules of the run.
@@ -90,6 +94,7 @@ class Scheduler {
   std::unique_ptr<Memory> grouping_memory_;
   Proposal proposal_;  // of the decision at hand
   std::vector<model::Blocked> blocked_;
+  bool retired_ = false;
 };
 
 }  // namespace trainyard::scheduler

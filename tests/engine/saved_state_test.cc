@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "base/earlier.h"
 #include "catalog/catalog.h"
 #include "engine_tests/harness.h"
 #include "engine_tests/random_profiles.h"
@@ -499,6 +500,141 @@ TEST_P(SavedState, AnotherConfigurationIsTakenAsByAnEngineMadeWithIt) {
     }
   }
   EXPECT_GE(taken, Rounds(2U));
+}
+
+// ------------------------------------------------------------------- decisions of another program
+
+// Policies that give GPUs in the same form.
+bool GivesAlike(const scheduler::Bundle& one, const scheduler::Bundle& other) {
+  return one.names_gpus() == other.names_gpus() &&
+         one.traits().may.share == other.traits().may.share &&
+         one.traits().may.name_gpus == other.traits().may.name_gpus;
+}
+
+// The run with a policy that decides otherwise: what another version of the program is like.
+TestRun OfAnotherProgram(const TestRun& run, const Case& one, std::mt19937& random) {
+  const TestParts parts(run);
+  const scheduler::Bundle bundle = parts.Setup().configuration->bundle;
+  for (int left = 30; left > 0; --left) {
+    std::vector<Case> others = Cases();
+    std::erase_if(others, [&](const Case& other) {
+      return other.elastic != one.elastic || (one.several_types && !other.several_types) ||
+             other.policy == one.policy;
+    });
+    if (others.empty()) {
+      return run;
+    }
+    const Case& other = others[random() % others.size()];
+    TestRun next = run;
+    next.policy = other.policy;
+    next.placement = other.placement;
+    next.admission = other.admission;
+    next.grouping = other.grouping;
+    next.walk = other.walk;
+    const TestParts next_parts(next);
+    if (GivesAlike(bundle, next_parts.Setup().configuration->bundle)) {
+      return next;
+    }
+  }
+  return run;
+}
+
+// Both go on alike by themselves, with the ends that they foresee.
+void ExpectSameFuture(engine::Engine& one, engine::Engine& other) {
+  constexpr int kSteps = 60;
+  for (int i = 0; i < kSteps; ++i) {
+    const std::optional<TimePoint> next = base::Earlier(one.next_wakeup(), one.next_end());
+    ASSERT_EQ(base::Earlier(other.next_wakeup(), other.next_end()), next);
+    if (!next) {
+      return;
+    }
+    const model::Batch batch{.now = *next, .events = one.TakeEnds(*next)};
+    ASSERT_EQ(other.TakeEnds(*next).size(), batch.events.size());
+    const Result<std::span<const model::Action>> actions = one.Step(batch);
+    ASSERT_TRUE(actions.ok()) << actions.error().message;
+    const Result<std::span<const model::Action>> same = other.Step(batch);
+    ASSERT_TRUE(same.ok()) << same.error().message;
+    ASSERT_EQ(engine::EncodeActions(same.value()) == engine::EncodeActions(actions.value()), true)
+        << "other actions at " << Seconds(*next);
+  }
+}
+
+void ExpectSameJobs(const engine::Engine& one, const engine::Engine& other, bool same_progress) {
+  for (std::size_t i = 0; i < one.records().size(); ++i) {
+    SCOPED_TRACE("job " + std::to_string(i));
+    const model::JobRecord& job = one.records()[i];
+    ASSERT_EQ(other.records()[i].grant == job.grant, true);
+    ASSERT_EQ(other.records()[i].phase.get(), job.phase.get());
+    ASSERT_EQ(other.records()[i].preemptions, job.preemptions);
+    if (same_progress) {
+      ASSERT_EQ(other.ProgressOf(JobAt(i), one.now()).work_left,
+                one.ProgressOf(JobAt(i), one.now()).work_left);
+    }
+  }
+}
+
+// What a journal says was decided is taken as it is, by an engine of the same policy and by one
+// that would have decided otherwise; with kUpgraded both decide by themselves.
+TEST_P(SavedState, WhatAnotherProgramHasDecidedIsTakenAsItIs) {
+  if (GetParam().policy.find("-published") != std::string::npos) {
+    return;  // never live
+  }
+  std::size_t differing = 0;
+  const bool credits = GetParam().policy == "gandiva";  // which are in no journal (Demand)
+  bool shares = false;
+  for (unsigned seed = 1; seed <= Rounds(2U); ++seed) {
+    const TestRun run = Run(seed);
+    const TestResult original = RunTest(run);
+    ASSERT_TRUE(original.status.ok()) << original.status.error().message;
+    std::mt19937 random(seed);
+    const TestRun other = OfAnotherProgram(run, GetParam(), random);
+    const TestParts parts(run);
+    const TestParts other_parts(other);
+    engine::Engine first(parts.Setup());
+    engine::Engine same(parts.Setup());
+    engine::Engine differs(other_parts.Setup());
+    const scheduler::Bundle& bundle = first.configuration().bundle;
+    shares = bundle.traits().may.share;
+    engine::ReplayWorld told(original.journal);
+    engine::ReplayWorld followed(original.journal, {}, original.journal.size());
+    std::size_t left = 100 + random() % 400;  // steps
+    for (model::Batch batch = told.Next({}); !batch.done && left > 0; batch = told.Next({})) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + " at " + std::to_string(Seconds(batch.now)));
+      --left;
+      const Result<std::span<const model::Action>> decided = first.Step(batch);
+      ASSERT_TRUE(decided.ok() && told.Perform(batch.now, decided.value()).ok());
+      const model::Batch recorded = followed.Next({});
+      for (engine::Engine* const follower : {&differs, &same}) {
+        const Result<std::span<const model::Action>> taken = follower->Step(recorded);
+        ASSERT_TRUE(taken.ok()) << taken.error().message;
+        ASSERT_EQ(engine::EncodeActions(taken.value()) == engine::EncodeActions(decided.value()),
+                  true);
+        ExpectSameJobs(first, *follower, !shares && !credits);
+        ASSERT_FALSE(HasFatalFailure());
+      }
+      ASSERT_TRUE(followed.Perform(batch.now, decided.value()).ok());
+    }
+    const model::Batch upgrade{
+        .now = first.now(),
+        .events = {{.at = first.now(), .fact = model::fact::Upgraded{.from = "1", .to = "2"}}}};
+    for (engine::Engine* const one : {&first, &same, &differs}) {
+      const Result<std::span<const model::Action>> step = one->Step(upgrade);
+      ASSERT_TRUE(step.ok()) << step.error().message;
+    }
+    engine::Engine made(other_parts.Setup());
+    Resume(made, StateOf(differs));
+    ExpectSameFuture(differs, made);
+    // How long a job stays may follow from what an ordering remembers, which is in no journal.
+    if (!shares && !credits &&
+        (bundle.ordering == nullptr || bundle.ordering->NewMemory() == nullptr)) {
+      SCOPED_TRACE("the same policy, seed " + std::to_string(seed));
+      ExpectSameJobs(first, same, true);
+      ExpectSameFuture(first, same);
+    }
+    ASSERT_FALSE(HasFatalFailure());
+    differing += other.policy != run.policy ? 1U : 0U;
+  }
+  EXPECT_TRUE(differing > 0 || shares || GetParam().elastic);
 }
 
 std::vector<Case> Cases() {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -24,9 +26,21 @@ std::optional<FaultConfiguration> FaultConfiguration::From(const std::string& te
   return in && in.eof() ? std::optional(read) : std::nullopt;
 }
 
+// What the program takes the policy for. Those that remember something are what they are: snapshots
+// of another program have their memories.
+std::string FaultConfigurations::Meant(const std::string& policy) const {
+  constexpr std::array<std::string_view, 4> kInterchanged{"fifo", "srtf", "las", "srsf"};
+  const auto named = std::find(kInterchanged.begin(), kInterchanged.end(), policy);
+  return named == kInterchanged.end()
+             ? policy
+             : std::string(kInterchanged.at(
+                   (static_cast<std::size_t>(named - kInterchanged.begin()) + program_) %
+                   kInterchanged.size()));
+}
+
 engine::SharedConfiguration FaultConfigurations::Make(const FaultConfiguration& of) const {
   Result<scenario::Assembly> assembled = scenario::AssembleComponents(
-      {.policy = of.policy, .placement = of.placement, .admission = "all"}, cluster_, "");
+      {.policy = Meant(of.policy), .placement = of.placement, .admission = "all"}, cluster_, "");
   CHECK(assembled.ok());
   const auto parts = std::make_shared<scenario::Assembly>(std::move(assembled).value());
   parts->rates = profile::MakeMixedModel(nullptr);

@@ -27,6 +27,9 @@ class FaultConfigurations final : public engine::ConfigurationSource {
   // `cluster`: with all nodes; must outlive it.
   explicit FaultConfigurations(const Cluster& cluster) : cluster_(cluster) {}
 
+  // Another version of the program, which decides otherwise under the names of some policies.
+  void Upgrade() { ++program_; }
+  [[nodiscard]] std::string program() const { return "program " + std::to_string(program_); }
   [[nodiscard]] engine::SharedConfiguration Make(const FaultConfiguration& of) const;
   [[nodiscard]] Result<engine::SharedConfiguration> Read(
       std::string_view note, const engine::Configuration& present) const override;
@@ -34,7 +37,10 @@ class FaultConfigurations final : public engine::ConfigurationSource {
       const engine::AskedConfiguration& asked, const engine::Configuration& present) const override;
 
  private:
+  [[nodiscard]] std::string Meant(const std::string& policy) const;
+
   const Cluster& cluster_;
+  std::size_t program_ = 0;
 };
 
 }  // namespace trainyard::faults

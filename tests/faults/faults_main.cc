@@ -34,6 +34,7 @@ void Add(const FaultResult& result, FaultResult& sum) {
   sum.starts_after_others += result.starts_after_others;
   sum.answers_compared += result.answers_compared;
   sum.resumed += result.resumed;
+  sum.upgrades += result.upgrades;
   sum.turns += result.turns;
   sum.tunes += result.tunes;
   sum.victims += result.victims;
@@ -46,14 +47,15 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
   fmt::print("{} seeds: {} violations\n", seeds,
              violations == 0 ? "no" : std::to_string(violations));
   fmt::print(
-      "faults: {} crashes of controllers ({} restarts from snapshots), {} of agents, {} of nodes; "
+      "faults: {} crashes of controllers ({} restarts from snapshots, {} upgrades to "
+      "programs that decide otherwise), {} of agents, {} of nodes; "
       "{} "
       "partitions, {} jumps of clocks, {} full disks; nodes were sick {} times, ended {} attempts "
       "and were drained {} times; {} workers failed for others' ends; {} steps with decisions "
       "paused; {} changes of the configuration\n",
-      sum.controller_crashes, sum.resumed, sum.agent_crashes, sum.node_crashes, sum.partitions,
-      sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures, sum.drains,
-      sum.failed_for_others, sum.paused_steps, sum.configured);
+      sum.controller_crashes, sum.resumed, sum.upgrades, sum.agent_crashes, sum.node_crashes,
+      sum.partitions, sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures,
+      sum.drains, sum.failed_for_others, sum.paused_steps, sum.configured);
   fmt::print(
       "checked: {} jobs completed, {} cancelled, {} ended at their time limit, {} rejected as "
       "their "

@@ -91,6 +91,7 @@ TEST(FaultCoverage, ComesToMostStatesAndOrdersOfMessages) {
     all.charges += result.charges;
     all.watched += result.watched;
     all.clock_jumps += result.clock_jumps;
+    all.upgrades += result.upgrades;
   }
   const faults::Coverage::Share states = all.coverage.states();
   const faults::Coverage::Share orders = all.coverage.orders();
@@ -102,6 +103,7 @@ TEST(FaultCoverage, ComesToMostStatesAndOrdersOfMessages) {
   EXPECT_GT(all.charges, 50 * 50);
   EXPECT_GT(all.watched, 100);
   EXPECT_GT(all.clock_jumps, 100);
+  EXPECT_GT(all.upgrades, 10);
 }
 
 // Faults between the steps by which the workers of a gang come together, and gangs that fail as one

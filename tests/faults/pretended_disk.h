@@ -68,6 +68,7 @@ class PretendedDisk final : public store::MemoryStore {
     has_crashed_ = false;
   }
   void SetFull(bool full) { full_ = full; }
+  [[nodiscard]] bool is_full() const { return full_; }
   void FailIn(int writes, bool torn) {
     fails_in_ = writes;
     torn_ = torn;

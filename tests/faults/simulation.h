@@ -73,6 +73,7 @@ struct FaultResult {
   int starts_after_others = 0;  // jobs that had a dependency, and have started
   int answers_compared = 0;     // statuses of jobs, with what their clients know
   int resumed = 0;              // restarts from a snapshot
+  int upgrades = 0;             // starts of a program that would have decided otherwise
   int turns = 0;                // stages that workers have begun by turns
   int tunes = 0;                // changes of shares of which workers have heard
   int loaders_checked = 0;

@@ -15,6 +15,7 @@ World::World(const FaultOptions& options)
     : options_(options),
       random_(options.seed),
       finishes_(static_cast<std::uint32_t>(options.seed) + 1),
+      upgrades_(static_cast<std::uint32_t>(options.seed) + 3),
       disk_(options.bug),
       launches_(*this),
       accounts_(options.bug == PlantedBug::kMischarges) {

@@ -195,6 +195,8 @@ class World final : public live::LiveOutput {
   void Deliver(TimePoint& last, const std::function<void()>& deliver);
   void StartController();
   [[nodiscard]] profile::MeasuredBook MeasuredBefore() const;
+  void UpgradeProgram();
+  void NoteUpgrade(live::ControllerSetup& setup);
   void CompareWithReplay(const live::ControllerSetup& setup);
   void CrashController();
   void StepSoon();
@@ -284,6 +286,7 @@ class World final : public live::LiveOutput {
   FaultOptions options_;
   std::mt19937_64 random_;
   std::minstd_rand finishes_;  // whether drains let jobs finish
+  std::minstd_rand upgrades_;  // whether another program starts; of its own
   PretendedDisk disk_;
   Cluster cluster_;
   std::string policy_name_;
@@ -294,6 +297,8 @@ class World final : public live::LiveOutput {
   scenario::Assembly parts_;
   bool shares_gpus_ = false;
   live::SnapshotRules snapshots_;
+  std::string written_by_;  // the program of the last controller
+  int upgraded_ = 0;        // how often that has been another one
 
   std::priority_queue<Entry> queue_;
   std::uint64_t order_ = 0;

@@ -76,7 +76,8 @@ class LiveWorldTest : public OpenedController {
                      .margin = std::chrono::seconds(5),
                      .max_live_jobs = most_jobs_,
                      .epoch = 7},
-            .snapshots = snapshots_};
+            .snapshots = snapshots_,
+            .former_program = former_program_};
   }
   void Hello(std::uint64_t connection, const std::string& node,
              const std::vector<v1::AttemptReport>& attempts = {}, int gpus = 2) {
@@ -128,6 +129,7 @@ class LiveWorldTest : public OpenedController {
   const profile::ThroughputTable* profiles_ = nullptr;
   bool promises_ = false;
   std::size_t most_jobs_ = 100'000;
+  std::string former_program_{};
 };
 
 }  // namespace trainyard::live

@@ -21,6 +21,11 @@ std::string SwitchedText(const model::fact::Switched& now) {
                      now.reason);
 }
 
+std::string UpgradedText(const model::fact::Upgraded& now) {
+  return fmt::format("from here on Trainyard {} decides; what Trainyard {} has decided stays",
+                     now.to, now.from);
+}
+
 }  // namespace
 
 std::string ChangeLog::SubmitText(JobId job, std::size_t count) const {
@@ -61,6 +66,8 @@ void ChangeLog::Note(const model::Event& event) {
     }
   } else if (const auto* const now = std::get_if<model::fact::Switched>(&event.fact)) {
     lines_.push_back(SwitchedText(*now));
+  } else if (const auto* const upgraded = std::get_if<model::fact::Upgraded>(&event.fact)) {
+    lines_.push_back(UpgradedText(*upgraded));
   } else if (event.kind() == model::EventKind::kConfigured) {
     const engine::Configuration& next = *state_.configuration;
     if (!next.author.empty()) {  // of a start it is said at the start
