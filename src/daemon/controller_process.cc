@@ -197,6 +197,9 @@ Result<profile::MeasuredBook> KeptMeasured(store::Store& store, bool is_first,
                       : profile::MeasuredFrom("the setting 'measured'", std::move(text));
 }
 
+// Of a version: the setting "program", which those before 0.2.0 have not written.
+std::string NameOf(const std::string& writer) { return writer.empty() ? "0.1.0" : writer; }
+
 // Why the state cannot be restored, with the program that has written to it last, unless that is
 // this one: its decisions may be the reason. `writer`: the setting "program", empty before 0.2.0.
 Error WithWriter(Error error, const ControllerOptions& options, const std::string& writer) {
@@ -205,7 +208,7 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
     error.message = fmt::format(
         "{}: was written by Trainyard {}, and Trainyard {} cannot go on with it: {}; expected the "
         "former until all jobs have ended, or another --state. The journal is as it was",
-        options.state, writer.empty() ? "0.1.0 or soon after" : writer, present, error.message);
+        options.state, NameOf(writer), present, error.message);
   }
   return error;
 }
@@ -291,9 +294,7 @@ live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero
   live.asks_who = true;
   return {.live = std::move(live),
           .snapshots = snapshots,
-          .former_program = writer == snapshots.program ? ""
-                            : writer.empty()            ? "0.1.0"
-                                                        : writer};
+          .former_program = writer == snapshots.program ? "" : NameOf(writer)};
 }
 
 void Log(const ControllerOptions& options, const std::string& line) {
@@ -331,7 +332,7 @@ void LogRehearsal(const ControllerOptions& options, const live::Controller& cont
                   options.state, restart.replayed,
                   restart.snapshot > 0 ? fmt::format(" behind the snapshot at {}", restart.snapshot)
                                        : std::string(),
-                  controller.engine().records().size(), writer,
+                  controller.engine().records().size(), NameOf(writer),
                   restart.difference.empty()
                       ? "decides the same in all of them"
                       : "would have decided otherwise, first at " + restart.difference,

@@ -159,9 +159,11 @@ Words LiveCluster::UpArguments() const {
 }
 
 Words LiveCluster::ControllerArguments() const {
-  return DeciderArguments({"controller", "--cluster",
-                           fmt::format("{}x{}", options_.nodes, options_.gpus), "--state",
-                           Path("controller")});
+  Words words = options_.program;
+  words.insert(words.end(),
+               {"controller", "--cluster", fmt::format("{}x{}", options_.nodes, options_.gpus),
+                "--state", Path("controller")});
+  return DeciderArguments(std::move(words));
 }
 
 // With what `up` and `controller` have in common.

@@ -66,7 +66,8 @@ struct LiveClusterOptions {
   // over say kShortLease.
   double lease = 30;
   double grace = 10;
-  Words agent{};  // further arguments of each agent
+  Words agent{};    // further arguments of each agent
+  Words program{};  // of the controller, before its command: plug-ins
 };
 
 class LiveCluster {

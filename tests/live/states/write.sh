@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # write.sh PROGRAM FOLDER [KIND]: FOLDER/controller.db as PROGRAM leaves it when everything is killed (README.md).
 # KIND: states (the default: jobs in all states), terms (an array, a hold, dependencies, a time limit), calls
-# (calls on many jobs, a drained node, notices on their way), or preempted (a job has taken the GPUs of
-# another, under las).
+# (calls on many jobs, a drained node, notices on their way), preempted (a job has taken the GPUs of
+# another, under las), or blocked (under fifo a job waits behind one that needs a drained node).
 set -eu
 program=$(realpath "$1")
 mkdir -p "$2"
@@ -88,11 +88,21 @@ preempted_at_once() {
   submit --gpus 4 -- sleep 100
   await 2 running
 }
+behind_a_drained_node() {
+  submit --gpus 1 --name runs -- sh -c 'until [ -e "$TRAINYARD_CHECKPOINT_DIR/../go" ]; do sleep 0.1; done'
+  await 1 running
+  "$program" drain --reason 'a new fan' n1 >/dev/null
+  submit --gpus 4 --name head -- true
+  submit --gpus 1 --name behind -- true
+  sleep 1
+  await 3 waiting
+}
 case "$kind" in
   states) jobs_in_all_states ;;
   terms) jobs_with_terms ;;
   calls) calls_on_many_jobs ;;
   preempted) preempted_at_once ;;
+  blocked) behind_a_drained_node ;;
 esac
 # As it would be after kill -9; as one file.
 kill -STOP "$cluster"
