@@ -73,9 +73,11 @@ std::string Joined(const Words& words) { return fmt::format("{}", fmt::join(word
 
 // ----------------------------------------------------------------------------------------- program
 
-Program::Program(const Words& arguments, const std::string& out, const std::string& err) {
-  const char* const other = std::getenv("TRAINYARD_PROGRAM");  // another build than this one
-  std::vector<char*> words = {const_cast<char*>(other != nullptr ? other : TRAINYARD_PROGRAM)};
+Program::Program(const Words& arguments, const std::string& out, const std::string& err,
+                 const std::string& program) {
+  const char* const other = std::getenv("TRAINYARD_PROGRAM");
+  const char* const here = other != nullptr ? other : TRAINYARD_PROGRAM;
+  std::vector<char*> words = {const_cast<char*>(program.empty() ? here : program.c_str())};
   for (const std::string& argument : arguments) {
     words.push_back(const_cast<char*>(argument.c_str()));
   }
@@ -211,7 +213,8 @@ void LiveCluster::StartController() {
 void LiveCluster::LaunchController() {
   const std::string log = Path("controller.log");
   controller_.reset();
-  controller_ = std::make_unique<Program>(ControllerArguments(), log, log);
+  controller_ =
+      std::make_unique<Program>(ControllerArguments(), log, log, options_.controller_program);
 }
 
 void LiveCluster::AwaitController() {
@@ -227,7 +230,7 @@ void LiveCluster::KillController() {
 void LiveCluster::StartAgent(int node) {
   const std::string log = Path(node_name(node) + ".log");
   agents_[node].reset();
-  agents_[node] = std::make_unique<Program>(AgentArguments(node), log, log);
+  agents_[node] = std::make_unique<Program>(AgentArguments(node), log, log, options_.agent_program);
 }
 
 void LiveCluster::KillAgent(int node) {

@@ -25,7 +25,9 @@ using Words = std::vector<std::string>;
 class Program {
  public:
   // What it says is appended to the files; the same one may be named twice.
-  Program(const Words& arguments, const std::string& out, const std::string& err);
+  // `program`: the file; empty: that of this build, or of TRAINYARD_PROGRAM.
+  Program(const Words& arguments, const std::string& out, const std::string& err,
+          const std::string& program = {});
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -68,6 +70,9 @@ struct LiveClusterOptions {
   double grace = 10;
   Words agent{};    // further arguments of each agent
   Words program{};  // of the controller, before its command: plug-ins
+  // Other builds, as of Program.
+  std::string controller_program{};
+  std::string agent_program{};
 };
 
 class LiveCluster {
