@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "daemon/audit_file.h"
 #include "daemon/clock.h"
 #include "daemon/configurations.h"
 #include "daemon/credentials.h"
@@ -716,6 +717,9 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   with.live.attach_credential = sign.attach;
   ASSIGN_OR_RETURN(const Outboxes outboxes, OpenOutboxes(options, store.notices(), mailbox));
   SetListeners(options, outboxes, with.live);
+  ASSIGN_OR_RETURN(const std::unique_ptr<AuditFile> audit,
+                   AuditFile::Open(options.state + "/audit.jsonl"));
+  with.live.audit = audit.get();
   Result<std::unique_ptr<live::Controller>> controller =
       live::Controller::Open(std::move(with), store, transport, clock.Now());
   if (!controller.ok()) {
@@ -753,6 +757,9 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
     status = Serve(options, running, {outboxes, presence, *authority}, clock, mailbox);
   }
   transport.Serve(nullptr);
+  if (const Status saved = audit->Save(); !saved.ok()) {
+    Log(options, "the audit trail is not complete: " + saved.error().message);
+  }
   return status;
 }
 

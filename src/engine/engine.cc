@@ -161,7 +161,6 @@ Status Engine::Decide(TimePoint now) {
   ASSIGN_OR_RETURN(scheduler::Selection selection,
                    parts_->scheduler.Decide(MakeSnapshot(now), judge));
   RETURN_IF_ERROR(Adopt(std::move(selection), now));
-  SettleAdopted(now);
   parts_->instants.WakeAt(parts_->scheduler.Adopted(MakeSnapshot(now), parts_->grants.changed()));
   parts_->instants.Decided(now);
   resized_.clear();
@@ -174,16 +173,6 @@ Status Engine::Decide(TimePoint now) {
                            .gpus_up = nodes_.gpus() + nodes_.GpusFinishing(false)});
   }
   return {};
-}
-
-// What follows from the grants that have been given and taken.
-void Engine::SettleAdopted(TimePoint now) {
-  parts_->charges.AtDecision(jobs_, parts_->instants.submits_to_come());
-  AddRatesToActions();
-  ScheduleEnds(now);
-  for (std::size_t i = 0; eligibility_.has_limits() && i < parts_->grants.changed().size(); ++i) {
-    eligibility_.WatchLimit(parts_->grants.changed()[i]);
-  }
 }
 
 // Accrues the progress of all running jobs, and takes the ends that have come without being told.
@@ -262,7 +251,7 @@ void Engine::ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now) {
 }
 
 // Makes the selection true: the difference between it and the present state is launches,
-// preemptions, resizes and migrations.
+// preemptions, resizes and migrations; what these cost, and the ends to come, follow.
 Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   parts_->grants.ClearChanged();
   for (const JobId job : selection.dropped) {
@@ -297,6 +286,12 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   }
   if (parts_->scheduler.traits().may.share) {
     parts_->grants.SetRatesOfNeighbours(now);
+  }
+  parts_->charges.AtDecision(jobs_, parts_->instants.submits_to_come());
+  AddRatesToActions();
+  ScheduleEnds(now);
+  for (std::size_t i = 0; eligibility_.has_limits() && i < parts_->grants.changed().size(); ++i) {
+    eligibility_.WatchLimit(parts_->grants.changed()[i]);
   }
   return {};
 }

@@ -214,7 +214,6 @@ class Engine final {
   // Decisions.
   Status Decide(TimePoint now);
   [[nodiscard]] Status Follow(const model::Batch& batch, bool is_due);
-  void SettleAdopted(TimePoint now);
   void BringUpToDate(TimePoint now);
   void ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now);
   [[nodiscard]] Status Adopt(scheduler::Selection selection, TimePoint now);
@@ -232,7 +231,6 @@ class Engine final {
   [[nodiscard]] std::unique_ptr<Engine> ForkFrom(std::string_view state) const;
   void ChooseBundle(TimePoint now);
   void Use(const scheduler::Bundle& bundle);
-  [[nodiscard]] bool IsPossible() const;
 
   DecisionObserver* const observer_;
   const Selector* selector_;   // null: the bundle in charge stays

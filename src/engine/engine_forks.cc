@@ -127,8 +127,13 @@ void Engine::Serialize(StateStream& state) {
     eligibility_.BarAll(jobs_.held());
   }
   if (state.reading()) {
-    if (!state.good() || !IsPossible() || !eligibility_.IsPossible() ||
-        (!ends.empty() && Index(*ends.rbegin()) >= jobs_.size())) {
+    // All jobs, nodes and components that it speaks of are there.
+    const bool is_possible =
+        state.good() && nodes_.all().size() == cluster().nodes.size() &&
+        in_charge_ < std::max<std::size_t>(configuration().candidates.size(), 1) &&
+        (selector_ != nullptr || in_charge_ == 0) && jobs_.IsPossible(cluster().nodes.size()) &&
+        eligibility_.IsPossible() && (ends.empty() || Index(*ends.rbegin()) < jobs_.size());
+    if (!is_possible) {
       return state.Fail();
     }
     jobs_.Resume(nodes_.JobsNotOnUp());
@@ -150,20 +155,6 @@ void Engine::SerializeMeasured(StateStream& state) {
   if (parts_->measured != nullptr) {
     state(parts_->measured->book());
   }
-}
-
-// Whether what has been read may be looked at: all jobs and nodes that it speaks of are there.
-bool Engine::IsPossible() const {
-  return nodes_.all().size() == cluster().nodes.size() &&
-         (selector_ == nullptr ? in_charge_ == 0
-                               : in_charge_ < configuration().candidates.size()) &&
-         jobs_.IsPossible() &&
-         std::all_of(jobs_.running().begin(), jobs_.running().end(), [this](JobId job) {
-           const Slices& slices = jobs_[job].grant.slices;
-           return std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
-             return Index(slice.node) < cluster().nodes.size();
-           });
-         });
 }
 
 }  // namespace trainyard::engine

@@ -43,7 +43,6 @@ Status Engine::Following::Make(bool is_due) {
   RETURN_IF_ERROR(Read());
   engine_.ApplyVerdicts(verdicts_, batch_.now);
   RETURN_IF_ERROR(engine_.Adopt(std::move(selection_), batch_.now));
-  engine_.SettleAdopted(batch_.now);
   engine_.parts_->instants.Decided(batch_.now);
   engine_.resized_.clear();
   engine_.parts_->charges.CountDecisions(++engine_.decisions_);

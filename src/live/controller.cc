@@ -18,6 +18,7 @@
 #include "base/try.h"
 #include "engine/run.h"
 #include "io/file.h"
+#include "live/history/audit_trail.h"
 #include "model/conditions.h"
 #include "model/job_fields.h"
 
@@ -291,6 +292,9 @@ Status Controller::Replay(Trust trust, TimePoint now) {
     ++entries_;
     return Status();
   }));
+  if (AuditTrail* const audit = world_.options().audit; audit != nullptr) {
+    audit->Begin(snapshot_entry_);
+  }
   const bool follows = trust == Trust::kDecisions;
   Restorer restorer(records, journal_.last(),
                     follows ? records.size() : engine::UpgradedAt(records), world_);
@@ -325,6 +329,9 @@ Status Controller::GoOn(TimePoint last, bool upgrades) {
   world_.Restored(now_);
   restoring_ = false;
   snapshot_at_ = now_;
+  if (AuditTrail* const audit = world_.options().audit; audit != nullptr) {
+    audit->End(entries_);
+  }
   if (absent_since_ && now_ - std::max(*absent_since_, last) > lease_) {
     const TimePoint ended = std::max(*absent_since_, last) + lease_;
     world_.Restored(ended);
@@ -512,6 +519,9 @@ void Controller::SerializeState(StateStream& state, Header header,
 }
 
 Status Controller::WriteSnapshot() {
+  if (AuditTrail* const audit = world_.options().audit; audit != nullptr) {
+    RETURN_IF_ERROR(audit->Save());  // no later start will go through what lies before
+  }
   for (; seen_jobs_ < world_.jobs(); ++seen_jobs_) {
     open_jobs_.push_back(JobAt(seen_jobs_));
   }
@@ -629,6 +639,7 @@ Status Controller::Load(std::uint64_t block, Trust trust) {
   }
   entries_ = block;
   snapshot_entry_ = block;
+  world_.SetEntry(block);
   return {};
 }
 

@@ -48,11 +48,11 @@ class Known final : public engine::ConfigurationSource {
     ASSIGN_OR_RETURN(const engine::SharedConfiguration known, Read(asked.text, present));
     engine::Configuration made = *known;
     made.number = present.number + 1;
-    made.note = asked.text + " again";
+    made.note = asked.text + " as number " + std::to_string(made.number);
     made.text = asked.text;
     made.author = asked.author;
     made.changes = present.text == asked.text ? "" : "now " + asked.text;
-    return all[asked.text + " again"] = engine::Share(std::move(made));
+    return all[made.note] = engine::Share(engine::Configuration(made));
   }
   mutable std::map<std::string, engine::SharedConfiguration> all;
 };

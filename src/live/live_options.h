@@ -17,7 +17,8 @@
 
 namespace trainyard::live {
 
-struct Notice;  // notices/notices.h
+class AuditTrail;  // history/audit_trail.h
+struct Notice;     // notices/notices.h
 
 // How running jobs are measured, in real time.
 struct MeasureRules {
@@ -60,6 +61,9 @@ struct LiveOptions {
   // Told of each change that somebody has made by a call (what, of what, who), once it is in the
   // journal. May be empty.
   std::function<void(const std::string& line)> log{};
+
+  // Where it is kept who has done what; null: nowhere. Must outlive the world.
+  AuditTrail* audit = nullptr;
 
   // A real time in the engine's.
   [[nodiscard]] Duration Scaled(Duration real) const {

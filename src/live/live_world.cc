@@ -196,7 +196,6 @@ void LiveWorld::ExpireLeases() {
 
 void LiveWorld::Add(model::Event event) {
   Note(event);
-  change_log_.Note(event);
   batch_.events.push_back(std::move(event));
 }
 
@@ -243,6 +242,7 @@ void LiveWorld::Note(const model::Event& event) {
           event.As<model::fact::Configured>().note, *state_.configuration);
       CHECK(next.ok());  // it has been read before
       state_.history.NoteConfigured(*state_.configuration, *next.value(), event.at);
+      change_log_.NoteConfigured(*next.value(), event.at);
       state_.configurations = state_.configurations->With(*state_.configuration, *next.value());
       return Adopt(std::move(next).value());
     }
@@ -292,6 +292,7 @@ void LiveWorld::Conclude() {
     conclusions = judge_.Conclusions();
   }
   SortFacts();
+  change_log_.Note(batch_.events);
 }
 
 // ---------------------------------------------------------------------------------------- actions
@@ -460,7 +461,7 @@ Status LiveWorld::Perform(TimePoint now, std::span<const model::Action> actions)
     Note(action);
   }
   notices_.Tell();
-  change_log_.Tell();
+  change_log_.Tell(false);
   Answer();
   return {};
 }
@@ -472,7 +473,7 @@ void LiveWorld::Release() {
     Note(action);
   }
   notices_.Tell();
-  change_log_.Tell();
+  change_log_.Tell(false);
   state_.now = now;
   calls_.GiveBack(std::move(withheld->answers));
   Answer();
@@ -567,6 +568,7 @@ Status LiveWorld::Restore(const model::Batch& batch) {
     Note(event);
     state_.failures.Take(event);
   }
+  change_log_.Note(batch.events);
   return {};
 }
 
@@ -575,6 +577,7 @@ void LiveWorld::Restore(std::span<const model::Action> actions) {
     Note(action);
   }
   notices_.Tell();
+  change_log_.Tell(true);
 }
 
 void LiveWorld::Restored(TimePoint now) {

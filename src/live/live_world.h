@@ -107,6 +107,8 @@ class LiveWorld final : public engine::World {
   void Adopt(engine::SharedConfiguration configuration) {
     state_.Configure(std::move(configuration));
   }
+  // The entry of the journal that what has been read from a snapshot ends with.
+  void SetEntry(std::uint64_t entry) { change_log_.SetEntry(entry); }
   // All steps have been told; time goes on from `now`.
   void Restored(TimePoint now);
 

@@ -146,10 +146,16 @@ void JobRecords::Serialize(StateStream& state) {
   }
 }
 
-bool JobRecords::IsPossible() const {
+bool JobRecords::IsPossible(std::size_t nodes) const {
   const auto is_live = [this](JobId job) { return IsLive(job); };
+  const auto lies_on_nodes = [this, nodes](JobId job) {
+    const Slices& slices = records_[Index(job)].grant.slices;
+    return std::all_of(slices.begin(), slices.end(),
+                       [nodes](const Slice& slice) { return Index(slice.node) < nodes; });
+  };
   return std::all_of(live_.begin(), live_.end(), is_live) &&
          std::all_of(running_.begin(), running_.end(), is_live) &&
+         std::all_of(running_.begin(), running_.end(), lies_on_nodes) &&
          std::all_of(held_.begin(), held_.end(), is_live) &&
          std::all_of(deferred_.begin(), deferred_.end(), [this](JobId job) {
            return Index(job) < records_.size() &&

@@ -91,8 +91,8 @@ class JobRecords {
   // where it was read, Resume.
   void SerializeJob(JobId job, StateStream& state);
   void Serialize(StateStream& state);
-  // Whether all jobs that the lists name are there and live.
-  [[nodiscard]] bool IsPossible() const;
+  // Whether all jobs that the lists name are there and live, and those that run lie on these nodes.
+  [[nodiscard]] bool IsPossible(std::size_t nodes) const;
   // `finishing`: of the running jobs.
   void Resume(std::set<JobId> finishing);
 

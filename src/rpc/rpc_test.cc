@@ -70,6 +70,7 @@ v1::ClientReply EmptyReplyTo(const v1::ClientRequest& request) {
     case v1::ClientRequest::kSwitches:
     case v1::ClientRequest::kConfigure:
     case v1::ClientRequest::kUsage:
+    case v1::ClientRequest::kAudit:
     case v1::ClientRequest::KIND_NOT_SET:
       break;
   }

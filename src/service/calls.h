@@ -38,6 +38,7 @@ enum class CallFamily : unsigned char {
   CALL(Nodes, nodes, kReading)                    \
   CALL(Profiles, profiles, kReading)              \
   CALL(Usage, usage, kReading)                    \
+  CALL(Audit, audit, kReading)                    \
   CALL(Configuration, configuration, kReading)
 // clang-format on
 

@@ -30,6 +30,7 @@
 #include "profile/measured_book.h"
 #include "scenario/assembly.h"
 #include "service/call_error.h"
+#include "support/memory_trail.h"
 
 namespace trainyard::faults {
 
@@ -297,6 +298,7 @@ class World final : public live::LiveOutput {
   scenario::Assembly parts_;
   bool shares_gpus_ = false;
   live::SnapshotRules snapshots_;
+  live::MemoryTrail trail_;
   std::string written_by_;  // the program of the last controller
   int upgraded_ = 0;        // how often that has been another one
 

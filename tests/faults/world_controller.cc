@@ -111,7 +111,8 @@ void World::StartController() {
                          .lease = kLease,
                          .grace = seconds(20),
                          .margin = seconds(5),
-                         .epoch = disk_.epoch()};
+                         .epoch = disk_.epoch(),
+                         .audit = &trail_};
   if (options_.bug == PlantedBug::kDeadAtOnce) {
     live.lease = seconds(10);
     live.grace = live.margin = seconds(0);
@@ -137,6 +138,7 @@ void World::StartController() {
   }
   controller_ = std::move(opened).value();
   controller_since_ = now_;
+  Found(trail_.wrong());
   accounts_.Adopt(controller_->engine().records(), controller_->engine().now());
   alive_at_start_.clear();
   for (const v1::NodeStatus& node : controller_->world().NodeStatuses()) {

@@ -14,6 +14,7 @@
 namespace trainyard {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::size_t CountIn(const v1::JobsReply& jobs, v1::JobState state) {
@@ -22,6 +23,10 @@ std::size_t CountIn(const v1::JobsReply& jobs, v1::JobState state) {
     count += job.state() == state ? 1U : 0U;
   }
   return count;
+}
+
+std::size_t LinesIn(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 // None is lost, none has begun anew.
@@ -162,6 +167,15 @@ TEST(ChangesTest, ConfigurationsComeAndGoUnderJobs) {
   change({"config", "rollback"});
   const Answer history = cluster.Run({"config", "history", "--controller", cluster.address()});
   EXPECT_THAT(history.out, HasSubstr("policy fjf, now sjf"));
+  const auto trail = [&cluster](Words words) {
+    words.insert(words.begin(), {"audit", "--controller", cluster.address()});
+    return cluster.Run(words).out;
+  };
+  EXPECT_EQ(LinesIn(trail({})), kRunning + 1 + 10) << "submissions and changes, each once";
+  EXPECT_THAT(trail({"--job", "1"}), EndsWith("  job 1: submitted: 'job-1', 1 GPU\n"));
+  EXPECT_THAT(trail({"--last", "1"}), HasSubstr("configuration 10: policy fjf, now sjf\n"));
+  EXPECT_EQ(LinesIn(trail({"--json", "--from", "2026-01-01"})), kRunning + 1 + 10);
+  EXPECT_EQ(trail({"--to", "2026-01-01"}), "");
   EXPECT_EQ(cluster.Ask({"cancel", "--state", "waiting"}).status, 0);
   EXPECT_EQ(cluster.Ask({"cancel", "--state", "running"}).status, 0);
 }

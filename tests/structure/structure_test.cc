@@ -305,10 +305,10 @@ TEST(StructureTest, HeavyHeadersStayWhereTheyBelong) {
        "src/io/json.h and .cc files of bench, tests/golden and tests/cli"},
       {"io/json.h",
        std::regex("(src/(results|originals/results|cli|experiments|profiler)/.*|src/io/json|"
-                  "src/(daemon/notices|trace/formats|requests)/.*)\\.cc|"
+                  "src/(daemon|trace/formats|requests)/.*)\\.cc|"
                   "src/results/write/json_value.h"),
        "src/results/write/json_value.h, and .cc files of src/results, src/originals/results, "
-       "src/cli, src/requests, src/experiments, src/profiler, src/daemon/notices and "
+       "src/cli, src/requests, src/experiments, src/profiler, src/daemon and "
        "src/trace/formats"},
       {"CLI/", std::regex("(src/cli|tests/(golden|faults|fuzz))/.*"),
        "src/cli, tests/golden, tests/faults and tests/fuzz"},

@@ -13,6 +13,7 @@
 
 #include "live/controller.h"
 #include "store/memory_store.h"
+#include "support/memory_trail.h"
 
 namespace trainyard::live {
 
@@ -82,18 +83,29 @@ class OpenedController : public testing::Test {
 
   [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Log& store,
                                                               LiveOutput& output) {
-    return Controller::Open(SetUpOf(), store, output, now_);
+    return TryToOpen(store, output, trail_);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Controller>> TryToOpen(store::Log& store, LiveOutput& output,
+                                                              MemoryTrail& trail) {
+    ControllerSetup setup = SetUpOf();
+    setup.live.audit = &trail;
+    Result<std::unique_ptr<Controller>> opened =
+        Controller::Open(std::move(setup), store, output, now_);
+    EXPECT_EQ(trail.wrong(), "");
+    return opened;
   }
   void Open() {
     controller_.reset();
     FailingStore whole = store_;
     whole.DropSnapshots();
+    MemoryTrail trail_of_whole = trail_;
     Result<std::unique_ptr<Controller>> opened = TryToOpen(store_, said_);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     controller_ = std::move(opened).value();
     if (!snapshots_.compact) {
       Said nothing;
-      const Result<std::unique_ptr<Controller>> replayed = TryToOpen(whole, nothing);
+      const Result<std::unique_ptr<Controller>> replayed =
+          TryToOpen(whole, nothing, trail_of_whole);
       ASSERT_TRUE(replayed.ok()) << replayed.error().message;
       EXPECT_EQ(replayed.value()->digest(), controller_->digest());
       EXPECT_EQ(replayed.value()->StateDigest(), controller_->StateDigest());
@@ -151,6 +163,7 @@ class OpenedController : public testing::Test {
 
   Everyone everyone_;
   FailingStore store_;
+  MemoryTrail trail_;
   SnapshotRules snapshots_{.entries = 2};
   Said said_;
   TimePoint now_{};

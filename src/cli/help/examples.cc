@@ -73,6 +73,7 @@ constexpr std::array kExamples{
     Example{"nodes", "nodes --json"},
     Example{"drain", "drain n3 --deadline 2h --reason 'a new disk'"},
     Example{"undrain", "undrain n3"},
+    Example{"audit", "audit --user ann --from 2026-11-28T09:00 --last 100"},
     Example{"usage", "usage --by user,day --from 2026-05-01 --to 2026-05-31"},
     Example{"controller pause", "controller pause --reason 'a new disk'"},
     Example{"controller resume", "controller resume"},

@@ -46,6 +46,8 @@ std::string Printable(std::string text) {
   return text;
 }
 
+std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
+
 std::string LocalTime(double at) {
   const auto whole = static_cast<std::time_t>(at);
   std::tm parts{};

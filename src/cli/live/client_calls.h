@@ -50,6 +50,8 @@ void Tell(const std::string& line);
 
 // What others wrote must not steer the terminal: control characters become '?'.
 [[nodiscard]] std::string Printable(std::string text);
+// The same; "-" where it is empty.
+[[nodiscard]] std::string OrDash(std::string text);
 
 // Two spaces between columns; the first row is the heading.
 [[nodiscard]] std::string TableText(const std::vector<std::vector<std::string>>& rows);
@@ -58,6 +60,8 @@ void Tell(const std::string& line);
 [[nodiscard]] std::string LocalTime(double at);
 
 // The commands `logs`, `profiles`, `config` and `submit`.
+void AddUsage(CLI::App& app, Command& chosen);
+void AddAudit(CLI::App& app, Command& chosen);
 void AddProfiles(CLI::App& app, Command& chosen);
 void AddConfig(CLI::App& app, Command& chosen);
 void AddLogs(CLI::App& app, Command& chosen);

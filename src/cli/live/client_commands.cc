@@ -26,7 +26,6 @@
 #include "cli/live/status/array_lines.h"
 #include "cli/numbers.h"
 #include "identity/token.h"
-#include "io/csv_field.h"
 #include "live/jobs/job_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
@@ -37,8 +36,6 @@ namespace {
 using std::chrono::seconds;
 
 // -------------------------------------------------------------------------------------------- text
-
-std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
 
 // "0-3,6"
 std::string GpuRangesText(const v1::NodeGrant& grant) {
@@ -580,100 +577,6 @@ void AddNodes(CLI::App& app, Command& chosen) {
   command->callback([options, &chosen] { chosen.run = [options] { return ShowNodes(*options); }; });
 }
 
-// ------------------------------------------------------------------------------------------- usage
-
-struct UsageOptions : ClusterOptions {
-  std::vector<std::string> by = {"user"};
-  std::string from;
-  std::string to;
-  bool csv = false;
-};
-
-// Days since 1970 of "2026-11-28".
-Result<std::int64_t> DayOf(const std::string& option, const std::string& text) {
-  std::tm date{};
-  const char* const end = strptime(text.c_str(), "%Y-%m-%d", &date);
-  if (end == nullptr || *end != '\0') {
-    return InvalidArgument(
-        fmt::format("{} is '{}'; expected a day such as 2026-11-28 (UTC)", option, text));
-  }
-  constexpr std::int64_t kSecondsOfDay = 24L * 3600;
-  return timegm(&date) / kSecondsOfDay;
-}
-
-std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<std::string>& by) {
-  std::vector<std::string> cells;
-  for (const std::string& field : by) {
-    cells.push_back(field == "user"    ? row.user()
-                    : field == "queue" ? row.queue()
-                    : field == "model" ? row.model()
-                    : field == "node"  ? row.node()
-                                       : row.day());
-  }
-  return cells;
-}
-
-void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
-  constexpr double kMicrosOfHour = 3600e6;
-  constexpr double kMicros = 1e6;
-  std::vector<std::vector<std::string>> rows{options.by};
-  rows.front().emplace_back(options.csv ? "gpu_seconds" : "GPU hours");
-  for (const v1::UsageRow& row : reply.rows()) {
-    rows.push_back(UsageCells(row, options.by));
-    for (std::string& cell : rows.back()) {
-      std::string quoted;
-      io::AppendCsvField(cell, quoted);
-      cell = options.csv ? quoted : OrDash(cell);
-    }
-    const auto micros = static_cast<double>(row.gpu_micros());
-    rows.back().push_back(options.csv ? fmt::format("{:.6f}", micros / kMicros)
-                                      : fmt::format("{:.2f}", micros / kMicrosOfHour));
-  }
-  if (options.csv) {
-    for (const std::vector<std::string>& row : rows) {
-      fmt::print("{}\n", fmt::join(row, ","));
-    }
-    return;
-  }
-  fmt::print("{}{:.2f} GPU hours in all\n", TableText(rows),
-             static_cast<double>(reply.gpu_micros()) / kMicrosOfHour);
-}
-
-Status ShowUsage(const UsageOptions& options) {
-  v1::ClientRequest request;
-  v1::UsageRequest& usage = *request.mutable_usage();
-  usage.mutable_by()->Assign(options.by.begin(), options.by.end());
-  if (!options.from.empty()) {
-    ASSIGN_OR_RETURN(const std::int64_t day, DayOf("--from", options.from));
-    usage.set_from_day(day);
-  }
-  if (!options.to.empty()) {
-    ASSIGN_OR_RETURN(const std::int64_t day, DayOf("--to", options.to));
-    usage.set_to_day(day);
-  }
-  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
-  if (options.json) {
-    PrintJson(reply.usage());
-  } else {
-    PrintUsage(reply.usage(), options);
-  }
-  return {};
-}
-
-void AddUsage(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<UsageOptions>();
-  CLI::App* command = app.add_subcommand("usage", "who has held GPUs, and for how long");
-  command->add_option("--by", options->by, "sums for each of: user, queue, model, node, day")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"user", "queue", "model", "node", "day"}))
-      ->default_str("user");
-  command->add_option("--from", options->from, "the first day, such as 2026-05-01 (UTC)");
-  command->add_option("--to", options->to, "the last day");
-  command->add_flag("--csv", options->csv, "as CSV, in GPU seconds");
-  AddClusterOptions(*command, *options);
-  command->callback([options, &chosen] { chosen.run = [options] { return ShowUsage(*options); }; });
-}
-
 // ------------------------------------------------------------------------------------------ drains
 
 struct DrainOptions : ClusterOptions {
@@ -766,16 +669,25 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::span<const CommandMaker> ClientCommands() {
-  static constexpr std::array kMakers{
-      CommandMaker{"submit", AddSubmit},     CommandMaker{"status", AddStatus},
-      CommandMaker{"logs", AddLogs},         CommandMaker{"run", AddRun},
-      CommandMaker{"wait", AddWait},         CommandMaker{"attach", AddAttach},
-      CommandMaker{"signal", AddSignal},     CommandMaker{"cancel", AddCancel},
-      CommandMaker{"hold release", AddHold}, CommandMaker{"requeue", AddRequeue},
-      CommandMaker{"update", AddUpdate},     CommandMaker{"resize", AddResize},
-      CommandMaker{"nodes", AddNodes},       CommandMaker{"drain undrain", AddDrains},
-      CommandMaker{"usage", AddUsage},       CommandMaker{"profiles", AddProfiles},
-      CommandMaker{"config", AddConfig},     CommandMaker{"login user node certs", AddIdentity}};
+  static constexpr std::array kMakers{CommandMaker{"submit", AddSubmit},
+                                      CommandMaker{"status", AddStatus},
+                                      CommandMaker{"logs", AddLogs},
+                                      CommandMaker{"run", AddRun},
+                                      CommandMaker{"wait", AddWait},
+                                      CommandMaker{"attach", AddAttach},
+                                      CommandMaker{"signal", AddSignal},
+                                      CommandMaker{"cancel", AddCancel},
+                                      CommandMaker{"hold release", AddHold},
+                                      CommandMaker{"requeue", AddRequeue},
+                                      CommandMaker{"update", AddUpdate},
+                                      CommandMaker{"resize", AddResize},
+                                      CommandMaker{"nodes", AddNodes},
+                                      CommandMaker{"drain undrain", AddDrains},
+                                      CommandMaker{"usage", AddUsage},
+                                      CommandMaker{"audit", AddAudit},
+                                      CommandMaker{"profiles", AddProfiles},
+                                      CommandMaker{"config", AddConfig},
+                                      CommandMaker{"login user node certs", AddIdentity}};
   return kMakers;
 }
 

@@ -96,6 +96,10 @@ void Print(const Json& json) {
 
 void PrintJson(const google::protobuf::Message& message) { Print(ToJson(message)); }
 
+void PrintJsonLine(const google::protobuf::Message& message) {
+  fmt::print("{}\n", ToJson(message).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 void PrintJsonList(const std::vector<const google::protobuf::Message*>& messages) {
   Json list = Json::array();
   for (const google::protobuf::Message* const message : messages) {

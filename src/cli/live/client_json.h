@@ -10,6 +10,8 @@ namespace trainyard::cli {
 
 // On standard output: all fields under their names in the .proto file; null where one is not set.
 void PrintJson(const google::protobuf::Message& message);
+// The same in one line.
+void PrintJsonLine(const google::protobuf::Message& message);
 void PrintJsonList(const std::vector<const google::protobuf::Message*>& messages);
 
 template <typename Message>

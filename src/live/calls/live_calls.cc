@@ -49,6 +49,7 @@ Result<Reply> LiveCalls::Handle(std::uint64_t number, const v1::ClientRequest& r
           [&](const v1::NodesRequest& /*asked*/) { read(); },
           [&](const v1::ProfilesRequest& /*asked*/) { read(); },
           [&](const v1::UsageRequest& /*asked*/) { read(); },
+          [&](const v1::AuditRequest& /*asked*/) { read(); },
           [&](const v1::ConfigurationRequest& /*asked*/) { read(); },
       });
   return reply;

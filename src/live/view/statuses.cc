@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "live/history/audit_trail.h"
 #include "live/history/history.h"
 #include "live/jobs/job_request.h"
 #include "live/measured/stage_metrics.h"
@@ -452,6 +453,19 @@ Result<v1::UsageReply> Statuses::UsageBy(const service::Principal& principal,
                   sees_all ? std::nullopt : std::optional(principal.caller()->user()));
 }
 
+Result<v1::AuditReply> Statuses::Audit(const service::Principal& principal,
+                                       const v1::AuditRequest& request) const {
+  if (!principal.MayOperate()) {
+    return Error{
+        ErrorCode::kPermissionDenied,
+        principal.text() + " may not see who has done what; expected an operator or an admin"};
+  }
+  if (options_.audit == nullptr) {
+    return Error{ErrorCode::kFailedPrecondition, "this controller keeps no audit trail"};
+  }
+  return options_.audit->Read(request);
+}
+
 v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& request) const {
   CHECK(service::FamilyOf(request.kind_case()) == service::CallFamily::kReading);
   const service::Principal principal = service::Principal::Of(request);
@@ -475,6 +489,15 @@ v1::ClientReply Statuses::AnswerTo(const v1::ClientRequest& request) const {
       *reply.mutable_usage() = std::move(usage).value();
     } else {
       *reply.mutable_error() = service::MessageOf(usage.error());
+    }
+    return reply;
+  }
+  if (request.has_audit()) {
+    Result<v1::AuditReply> audit = Audit(principal, request.audit());
+    if (audit.ok()) {
+      *reply.mutable_audit() = std::move(audit).value();
+    } else {
+      *reply.mutable_error() = service::MessageOf(audit.error());
     }
     return reply;
   }

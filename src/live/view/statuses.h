@@ -50,6 +50,8 @@ class Statuses {
   [[nodiscard]] v1::ClientReply AnswerWithNodes(const service::Principal& principal) const;
   [[nodiscard]] v1::ClientReply AnswerWithConfiguration(
       const v1::ConfigurationRequest& request) const;
+  [[nodiscard]] Result<v1::AuditReply> Audit(const service::Principal& principal,
+                                             const v1::AuditRequest& request) const;
   [[nodiscard]] Result<v1::UsageReply> UsageBy(const service::Principal& principal,
                                                const v1::UsageRequest& request) const;
   [[nodiscard]] std::uint64_t VersionOf(std::string_view version) const;

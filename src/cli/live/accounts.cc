@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainyard usage, audit: who has held what, and who has done what.
+#include <fmt/format.h>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <array>
+#include <ctime>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/live/client_calls.h"
+#include "cli/live/client_json.h"
+#include "io/csv_field.h"
+
+namespace trainyard::cli {
+namespace {
+
+// ------------------------------------------------------------------------------------------- usage
+
+struct UsageOptions : ClusterOptions {
+  std::vector<std::string> by = {"user"};
+  std::string from;
+  std::string to;
+  bool csv = false;
+};
+
+// Days since 1970 of "2026-11-28".
+Result<std::int64_t> DayOf(const std::string& option, const std::string& text) {
+  std::tm date{};
+  const char* const end = strptime(text.c_str(), "%Y-%m-%d", &date);
+  if (end == nullptr || *end != '\0') {
+    return InvalidArgument(
+        fmt::format("{} is '{}'; expected a day such as 2026-11-28 (UTC)", option, text));
+  }
+  constexpr std::int64_t kSecondsOfDay = 24L * 3600;
+  return timegm(&date) / kSecondsOfDay;
+}
+
+std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<std::string>& by) {
+  std::vector<std::string> cells;
+  for (const std::string& field : by) {
+    cells.push_back(field == "user"    ? row.user()
+                    : field == "queue" ? row.queue()
+                    : field == "model" ? row.model()
+                    : field == "node"  ? row.node()
+                                       : row.day());
+  }
+  return cells;
+}
+
+void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
+  constexpr double kMicrosOfHour = 3600e6;
+  constexpr double kMicros = 1e6;
+  std::vector<std::vector<std::string>> rows{options.by};
+  rows.front().emplace_back(options.csv ? "gpu_seconds" : "GPU hours");
+  for (const v1::UsageRow& row : reply.rows()) {
+    rows.push_back(UsageCells(row, options.by));
+    for (std::string& cell : rows.back()) {
+      std::string quoted;
+      io::AppendCsvField(cell, quoted);
+      cell = options.csv ? quoted : OrDash(cell);
+    }
+    const auto micros = static_cast<double>(row.gpu_micros());
+    rows.back().push_back(options.csv ? fmt::format("{:.6f}", micros / kMicros)
+                                      : fmt::format("{:.2f}", micros / kMicrosOfHour));
+  }
+  if (options.csv) {
+    for (const std::vector<std::string>& row : rows) {
+      fmt::print("{}\n", fmt::join(row, ","));
+    }
+    return;
+  }
+  fmt::print("{}{:.2f} GPU hours in all\n", TableText(rows),
+             static_cast<double>(reply.gpu_micros()) / kMicrosOfHour);
+}
+
+Status ShowUsage(const UsageOptions& options) {
+  v1::ClientRequest request;
+  v1::UsageRequest& usage = *request.mutable_usage();
+  usage.mutable_by()->Assign(options.by.begin(), options.by.end());
+  if (!options.from.empty()) {
+    ASSIGN_OR_RETURN(const std::int64_t day, DayOf("--from", options.from));
+    usage.set_from_day(day);
+  }
+  if (!options.to.empty()) {
+    ASSIGN_OR_RETURN(const std::int64_t day, DayOf("--to", options.to));
+    usage.set_to_day(day);
+  }
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+  if (options.json) {
+    PrintJson(reply.usage());
+  } else {
+    PrintUsage(reply.usage(), options);
+  }
+  return {};
+}
+
+// ------------------------------------------------------------------------------------------- audit
+
+struct AuditOptions : ClusterOptions {
+  std::string user;
+  std::uint64_t job = 0;
+  std::string node;
+  std::string from;
+  std::string to;
+  std::size_t last = 0;
+};
+
+// Times of the trail compare as texts do.
+Status CheckTime(const std::string& option, const std::string& text) {
+  constexpr std::array<const char*, 4> kForms{"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S",
+                                              "%Y-%m-%dT%H:%M:%SZ"};
+  for (const char* const form : kForms) {
+    std::tm date{};
+    const char* const end = strptime(text.c_str(), form, &date);
+    if (end != nullptr && *end == '\0') {
+      return {};
+    }
+  }
+  return InvalidArgument(fmt::format(
+      "{} is '{}'; expected a day or a time such as 2026-11-28 or 2026-11-28T09:30 (UTC)", option,
+      text));
+}
+
+void PrintEntries(const std::deque<v1::AuditEntry>& entries) {
+  for (const v1::AuditEntry& entry : entries) {
+    std::string about;
+    if (entry.jobs_size() > 0) {
+      about = fmt::format(
+          "job{} {}",
+          entry.jobs_size() > 1 || entry.jobs(0).find('-') < entry.jobs(0).size() ? "s" : "",
+          fmt::join(entry.jobs(), ","));
+    } else if (entry.nodes_size() > 0) {
+      about = fmt::format("node{} {}", entry.nodes_size() > 1 ? "s" : "",
+                          fmt::join(entry.nodes(), ","));
+    }
+    fmt::print("{}  {}  {}{}{}\n", entry.time(), OrDash(entry.by()), Printable(about),
+               about.empty() ? "" : ": ", Printable(entry.what()));
+  }
+}
+
+void PrintJsonLines(const std::deque<v1::AuditEntry>& entries) {
+  for (const v1::AuditEntry& entry : entries) {
+    PrintJsonLine(entry);
+  }
+}
+
+Status ShowAudit(const AuditOptions& options) {
+  v1::ClientRequest request;
+  v1::AuditRequest& audit = *request.mutable_audit();
+  if (!options.from.empty()) {
+    RETURN_IF_ERROR(CheckTime("--from", options.from));
+  }
+  if (!options.to.empty()) {
+    RETURN_IF_ERROR(CheckTime("--to", options.to));
+  }
+  audit.set_user(options.user);
+  audit.set_job(options.job);
+  audit.set_node(options.node);
+  audit.set_from(options.from);
+  audit.set_to(options.to);
+  const auto print = [&options](const std::deque<v1::AuditEntry>& entries) {
+    options.json ? PrintJsonLines(entries) : PrintEntries(entries);
+  };
+  std::deque<v1::AuditEntry> kept;
+  do {
+    ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
+    kept.insert(kept.end(), reply.audit().entries().begin(), reply.audit().entries().end());
+    if (options.last == 0) {
+      print(kept);
+      kept.clear();
+    }
+    while (kept.size() > options.last) {
+      kept.pop_front();
+    }
+    audit.set_after(reply.audit().next());
+  } while (audit.after() != 0);
+  print(kept);
+  return {};
+}
+
+}  // namespace
+
+void AddAudit(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<AuditOptions>();
+  CLI::App* command =
+      app.add_subcommand("audit", "who has done what to which job, node or setting, and when");
+  command->add_option("--user", options->user, "done by this user");
+  command->add_option("--job", options->job, "to this job")->check(CLI::PositiveNumber);
+  command->add_option("--node", options->node, "to this node");
+  command->add_option("--from", options->from,
+                      "the first day or time (UTC), such as 2026-11-28T09:30");
+  command->add_option("--to", options->to, "the last one");
+  command->add_option("--last", options->last, "so many of them, the last ones (default: all)")
+      ->check(CLI::PositiveNumber);
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return ShowAudit(*options); }; });
+}
+
+void AddUsage(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<UsageOptions>();
+  CLI::App* command = app.add_subcommand("usage", "who has held GPUs, and for how long");
+  command->add_option("--by", options->by, "sums for each of: user, queue, model, node, day")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"user", "queue", "model", "node", "day"}))
+      ->default_str("user");
+  command->add_option("--from", options->from, "the first day, such as 2026-05-01 (UTC)");
+  command->add_option("--to", options->to, "the last day");
+  command->add_flag("--csv", options->csv, "as CSV, in GPU seconds");
+  AddClusterOptions(*command, *options);
+  command->callback([options, &chosen] { chosen.run = [options] { return ShowUsage(*options); }; });
+}
+
+}  // namespace trainyard::cli

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The audit trail as a file of JSON lines, which is only ever added to.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "io/descriptor.h"
+#include "live/history/audit_trail.h"
+
+namespace trainyard::daemon {
+
+class AuditFile final : public live::AuditTrail {
+ public:
+  // The file is made if it is not there (mode 0600); a last line that is not whole is taken back.
+  // Error: it cannot be read or written; it names the file.
+  [[nodiscard]] static Result<std::unique_ptr<AuditFile>> Open(const std::string& path);
+
+  // What cannot be written is kept in memory, and tried again with the next.
+  void Put(const v1::AuditEntry& entry) override;
+  [[nodiscard]] Status Save() override;
+  void Begin(std::uint64_t entry) override;
+  void End(std::uint64_t entry) override;
+  // O(bytes of the file behind AuditRequest::after).
+  [[nodiscard]] Result<v1::AuditReply> Read(const v1::AuditRequest& request) const override;
+
+ private:
+  // A line of the file: the how many-th of which entry.
+  struct Place {
+    std::uint64_t entry = 0;
+    std::uint64_t line = 0;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
+  AuditFile(std::string path, io::Descriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+  [[nodiscard]] Status FindLast();
+  [[nodiscard]] Status Write();
+
+  const std::string path_;
+  io::Descriptor file_;
+  Place last_{};  // in the file, or in pending_
+  Place next_{};  // the one that was put last
+  std::string pending_;
+  bool is_saved_ = true;
+};
+
+}  // namespace trainyard::daemon
