@@ -5,12 +5,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -282,6 +285,50 @@ std::string HostOf(const std::string& listen) { return listen.substr(0, listen.r
 
 // ------------------------------------------------------------------------------------- controller
 
+// When another value of an option is taken; of those that are not named, at a restart.
+constexpr const char* kWhileItRuns =
+    "Changed while it runs, by 'trainyard config' and 'trainyard node', or by the file and SIGHUP";
+constexpr const char* kAtHangUp = "Changed while it runs, by the file and SIGHUP";
+constexpr const char* kAtRestart = "Changed at a restart";
+constexpr const char* kNever = "As at the first start on a --state";
+struct OptionTime {
+  const char* option;
+  const char* taken;
+};
+constexpr std::array kOptionTimes{
+    OptionTime{"--policy", kWhileItRuns},    OptionTime{"--placement", kWhileItRuns},
+    OptionTime{"--admission", kWhileItRuns}, OptionTime{"--grouping", kWhileItRuns},
+    OptionTime{"--tuning", kWhileItRuns},    OptionTime{"--preset", kWhileItRuns},
+    OptionTime{"--cluster", kWhileItRuns},   OptionTime{"--users", kAtHangUp},
+    OptionTime{"--operators", kAtHangUp},    OptionTime{"--admins", kAtHangUp},
+    OptionTime{"--user-calls", kAtHangUp},   OptionTime{"--time-scale", kNever},
+    OptionTime{"--profiles", kNever},        OptionTime{"--measured", kNever},
+};
+
+std::set<std::string> TakenWhileItRuns() {
+  std::set<std::string> options;
+  for (const OptionTime& one : kOptionTimes) {
+    if (one.taken == kWhileItRuns || one.taken == kAtHangUp) {
+      options.insert(one.option);
+    }
+  }
+  return options;
+}
+
+// For the help, which lists options by the time at which they are taken.
+void GroupByTime(CLI::App& command) {
+  for (CLI::Option* const option : command.get_options()) {
+    const std::string name = option->get_name();
+    const auto* const at =
+        std::find_if(kOptionTimes.begin(), kOptionTimes.end(),
+                     [&name](const OptionTime& one) { return name == one.option; });
+    const bool acts = name == "--help" || name == "--check-config" || name == "--rehearse";
+    if (!acts) {
+      option->group(at == kOptionTimes.end() ? kAtRestart : at->taken);
+    }
+  }
+}
+
 struct ControllerCommand {
   daemon::ControllerOptions options{.state = DefaultState() + "/controller"};
   bool check = false;
@@ -310,15 +357,12 @@ Status RunControllerCommand(ControllerCommand command, const Command& chosen) {
   daemon::Mailbox mailbox;
   daemon::Reloads reloads;
   command.options.reloads = &reloads;
-  Reread reread(chosen,
-                {"--users", "--operators", "--admins", "--user-calls", "--policy", "--placement",
-                 "--admission", "--grouping", "--tuning", "--preset", "--cluster"},
-                [&](const Command& now) -> Status {
-                  daemon::ControllerOptions options = *now.controller;
-                  RETURN_IF_ERROR(Apply(chosen.plugins, options));
-                  options.log = command.options.log;
-                  return reloads.Give(std::move(options));
-                });
+  Reread reread(chosen, TakenWhileItRuns(), [&](const Command& now) -> Status {
+    daemon::ControllerOptions options = *now.controller;
+    RETURN_IF_ERROR(Apply(chosen.plugins, options));
+    options.log = command.options.log;
+    return reloads.Give(std::move(options));
+  });
   const StopSignals signals({&mailbox}, nullptr, [&reread] { SayAsController(reread.Read()); });
   return daemon::RunController(command.options, mailbox, [&command](const daemon::Ready& ready) {
     SayAsController(fmt::format("listening on {}:{}, policy {}, state in {}",
@@ -477,6 +521,7 @@ void AddController(CLI::App& app, Command& chosen) {
       "only go through a copy of --state with this program and these options: whether "
       "it decides the same, and what the start would change");
   AddSwitches(*command, chosen);
+  GroupByTime(*command);
   command->callback([controller, command, &chosen] {
     if (!command->get_subcommands().empty()) {
       return;  // it is about one that runs
