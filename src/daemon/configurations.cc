@@ -2,6 +2,7 @@
 #include "daemon/configurations.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -166,6 +167,32 @@ std::string DifferencesOf(const NodeSpec& was, const NodeSpec& is) {
   return text;
 }
 
+// "node a", "nodes a, b, c", "nodes a to z (26)".
+std::string NamesText(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 4;
+  if (names.size() == 1) {
+    return "node " + names.front();
+  }
+  return names.size() <= kMost
+             ? fmt::format("nodes {}", fmt::join(names, ", "))
+             : fmt::format("nodes {} to {} ({})", names.front(), names.back(), names.size());
+}
+
+// What becomes of one node: "removed", "has 4 GPUs, now 8"; empty: nothing.
+std::string ChangeOf(const NodeSpec* was, const NodeSpec& is) {
+  if (was == nullptr) {
+    return engine::IsRemoved(is) ? "" : "added";
+  }
+  if (engine::IsRemoved(is)) {
+    return "removed";
+  }
+  if (was->gpus != is.gpus) {
+    return fmt::format("has {} GPUs, now {}", was->gpus, is.gpus);
+  }
+  return IsSame(*was, is) ? "" : "changed: " + DifferencesOf(*was, is);
+}
+
+// Nodes of which the same becomes are told together, in the order of the first of them.
 void CompareNodes(const Cluster& former, const Cluster& next, std::string& changes) {
   std::map<std::string, NodeSpec, std::less<>> named;
   for (const NodeSpec& node : former.nodes) {
@@ -173,21 +200,26 @@ void CompareNodes(const Cluster& former, const Cluster& next, std::string& chang
       named.emplace(node.name, node);
     }
   }
+  std::vector<std::pair<std::string, std::vector<std::string>>> told;
+  const auto tell = [&told](const std::string& change, const std::string& name) {
+    const auto same = std::find_if(told.begin(), told.end(),
+                                   [&change](const auto& one) { return one.first == change; });
+    if (same != told.end()) {
+      same->second.push_back(name);
+    } else if (!change.empty()) {
+      told.emplace_back(change, std::vector{name});
+    }
+  };
   for (const NodeSpec& node : next.nodes) {
     const auto was = named.extract(node.name);
-    if (was.empty() && !engine::IsRemoved(node)) {
-      AddChange(changes, "node " + node.name + " added");
-    } else if (!was.empty() && engine::IsRemoved(node)) {
-      AddChange(changes, "node " + node.name + " removed");
-    } else if (!was.empty() && was.mapped().gpus != node.gpus) {
-      AddChange(changes, fmt::format("node {} has {} GPUs, now {}", node.name, was.mapped().gpus,
-                                     node.gpus));
-    } else if (!was.empty() && !IsSame(was.mapped(), node)) {
-      AddChange(changes, "node " + node.name + ": " + DifferencesOf(was.mapped(), node));
-    }
+    tell(ChangeOf(was.empty() ? nullptr : &was.mapped(), node), node.name);
   }
   for (const auto& [name, node] : named) {
-    AddChange(changes, "node " + name + " removed");
+    tell("removed", name);
+  }
+  for (const auto& [change, names] : told) {
+    const bool has = names.size() > 1 && change.starts_with("has");
+    AddChange(changes, NamesText(names) + " " + (has ? "have" + change.substr(3) : change));
   }
 }
 

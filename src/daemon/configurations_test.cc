@@ -144,8 +144,10 @@ TEST(ConfigurationsTest, AStartChangesOnlyWhatItsOptionsChange) {
   EXPECT_EQ(merged(GivenBy("las", "3x4")), "");
   EXPECT_EQ(merged(GivenBy("fifo", "2x4")), "node n2 removed");
   EXPECT_EQ(merged(GivenBy("fifo", "4x4")), "node n3 added");
+  EXPECT_EQ(merged(GivenBy("fifo", "5x4")), "nodes n3, n4 added");
+  EXPECT_EQ(merged(GivenBy("fifo", "20x4")), "nodes n3 to n19 (17) added");
   EXPECT_EQ(merged(GivenBy("fifo", "3x8")),
-            "node n0 has 4 GPUs, now 8; node n1 has 2 GPUs, now 8; node n2 has 4 GPUs, now 8");
+            "nodes n0, n2 have 4 GPUs, now 8; node n1 has 2 GPUs, now 8");
   const Result<GivenConfiguration> both = Merged(present, GivenBy("srtf", "3x4"));
   EXPECT_EQ(GivenConfiguration::From(both.value().options).value().names.policy, "srtf");
 }

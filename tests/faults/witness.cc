@@ -40,6 +40,9 @@ bool Witness::IsOn(int node, std::uint64_t job) const {
 }
 
 void Accounts::OnStep(TimePoint now, std::span<const model::Action> actions) {
+  if (!steps_.empty() && now < steps_.back().at) {
+    steps_.clear();  // the journal is gone through anew, from its beginning
+  }
   steps_.push_back({.at = now, .actions = {actions.begin(), actions.end()}});
   if (forgetful_) {
     std::erase_if(steps_.back().actions, [](const model::Action& action) {
@@ -117,7 +120,8 @@ std::vector<std::pair<JobId, Duration>> Accounts::Holders(TimePoint now) const {
 }
 
 void Accounts::Adopt(std::span<const model::JobRecord> records, TimePoint now) {
-  std::erase_if(steps_, [this](const Decided& decided) { return decided.at <= last_; });
+  // Those of its last instant again: some of them may have been written and not seen.
+  std::erase_if(steps_, [this](const Decided& decided) { return decided.at < last_; });
   static_cast<void>(Commit());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Grant held = i < holdings_.size() ? holdings_[i].grant : Grant();

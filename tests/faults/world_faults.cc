@@ -125,7 +125,7 @@ void World::PlanSwitches() {
   }
   std::minstd_rand random(options_.seed);  // of its own: the other worlds are as they were
   for (Duration at = seconds(60 + random() % 200); at < kFaultsUntil;
-       at += seconds(60 + random() % 400)) {
+       at += seconds(100 + random() % 400)) {  // one after the other: calls overtake one another
     After(at, [this, pauses = random() % 2 == 0, on_for = 5 + random() % 90] {
       Switch(pauses, true);
       After(seconds(on_for), [this, pauses] { Switch(pauses, false); });

@@ -558,21 +558,55 @@ std::string NodesText(const v1::NodesReply& reply) {
                      reply.nodes_size() == 1 ? "" : "s", used, gpus, OrDash(reply.policy()));
 }
 
-Status ShowNodes(const ClusterOptions& options) {
-  v1::ClientRequest request;
-  request.mutable_nodes();
-  ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
-  if (options.json) {
-    PrintJson(reply.nodes());
-  } else {
-    fmt::print("{}", NodesText(reply.nodes()));
+struct NodesOptions : ClusterOptions {
+  std::vector<std::string> nodes;
+  bool watch = false;
+};
+
+// Leaves the named ones. Error: there is no such node.
+Status Choose(const std::vector<std::string>& names, v1::NodesReply& reply) {
+  if (names.empty()) {
+    return {};
+  }
+  const v1::NodesReply all = reply;
+  reply.clear_nodes();
+  for (const std::string& name : names) {
+    const auto named =
+        std::find_if(all.nodes().begin(), all.nodes().end(),
+                     [&name](const v1::NodeStatus& node) { return node.node() == name; });
+    if (named == all.nodes().end()) {
+      return Failed("there is no node '" + name + "'; 'trainyard nodes' lists them");
+    }
+    *reply.add_nodes() = *named;
   }
   return {};
 }
 
+Status ShowNodes(const NodesOptions& options) {
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  const bool clear = options.watch && isatty(STDOUT_FILENO) == 1;
+  while (true) {
+    ASSIGN_OR_RETURN(v1::ClientReply reply, CallTo(options, request));
+    RETURN_IF_ERROR(Choose(options.nodes, *reply.mutable_nodes()));
+    if (options.json) {
+      PrintJson(reply.nodes());
+    } else {
+      fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "", NodesText(reply.nodes()));
+    }
+    std::fflush(stdout);
+    if (!options.watch) {
+      return {};
+    }
+    std::this_thread::sleep_for(seconds(1));
+  }
+}
+
 void AddNodes(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<ClusterOptions>();
+  auto options = std::make_shared<NodesOptions>();
   CLI::App* command = app.add_subcommand("nodes", "nodes of the cluster");
+  command->add_option("node", options->nodes, "nodes to describe (default: all)");
+  command->add_flag("--watch", options->watch, "again every second until Ctrl-C");
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return ShowNodes(*options); }; });
 }

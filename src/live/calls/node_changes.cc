@@ -85,6 +85,25 @@ Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& reque
       });
 }
 
+// A drain without a reason of its own, of nodes that have been drained for the same one, is another
+// way of it.
+std::string NodeChanges::ReasonOf(const v1::DrainRequest& request,
+                                  const std::vector<NodeId>& nodes) const {
+  constexpr std::string_view kSeparator = ": ";  // no time has one
+  std::string reason = request.reason();
+  for (std::size_t i = 0; request.reason().empty() && i < nodes.size(); ++i) {
+    const LiveState& state = context_.state();
+    const std::string text = state.nodes[nodes[i]].drained ? state.changes.Of(nodes[i]) : "";
+    const std::size_t at = text.find(kSeparator);
+    const std::string of_node = at == std::string::npos ? "" : text.substr(at + kSeparator.size());
+    if (i > 0 && of_node != reason) {
+      return {};
+    }
+    reason = of_node;
+  }
+  return reason;
+}
+
 // Undraining a node forgets its failures, also where the node was not drained.
 void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
                             std::vector<NodeId> nodes) {
@@ -104,13 +123,13 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
   if (nodes.empty()) {
     return;
   }
-  context_.NoteChange(
-      call, request.drain() ? "drained" : "undrained",
-      {.of_node = true,
-       .node = nodes.front(),
-       .text = " at " + base::UtcText(state.options.UnixSeconds(state.now)) + FinishText(until) +
-               (request.reason().empty() ? "" : ": " + request.reason()),
-       .other_nodes = {nodes.begin() + 1, nodes.end()}});
+  const std::string reason = request.drain() ? ReasonOf(request, nodes) : request.reason();
+  context_.NoteChange(call, request.drain() ? "drained" : "undrained",
+                      {.of_node = true,
+                       .node = nodes.front(),
+                       .text = " at " + base::UtcText(state.options.UnixSeconds(state.now)) +
+                               FinishText(until) + (reason.empty() ? "" : ": " + reason),
+                       .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {
     const LiveNode& node = state.nodes[id];
     if (until) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/calls/node_changes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -140,6 +141,17 @@ TEST_F(FinishingTest, AtTheDeadlineThoseThatAreLeftHaveNotice) {
   EXPECT_NE(KindsHeard(10).find("stop stop "), std::string::npos);
   EXPECT_FALSE(NodeA().finishing());
   EXPECT_TRUE(NodeA().drained());
+}
+
+TEST_F(FinishingTest, AnotherWayOfADrainKeepsItsReason) {
+  v1::ClientRequest first = Drain(true);
+  first.mutable_drain()->set_reason("a new fan: at last");
+  Call(As(first, 1003, v1::Caller::OPERATOR));
+  EXPECT_THAT(Call(As(Drain(true, 120), 0, v1::Caller::ADMIN)).drain().status().changed_by(),
+              testing::EndsWith(": a new fan: at last"));
+  Call(As(Undrain(), 0, v1::Caller::ADMIN));
+  EXPECT_THAT(Call(As(Drain(false), 0, v1::Caller::ADMIN)).drain().status().changed_by(),
+              testing::Not(testing::HasSubstr("fan")));
 }
 
 TEST_F(FinishingTest, AJobSaysWhenItHasToLeaveAndWhyItHasLeft) {
