@@ -602,6 +602,34 @@ TEST(StructureTest, ThePublicHeadersHaveAtMost30VirtualMethods) {
   EXPECT_GT(count, kMost / 2) << "has the form of the headers changed?";
 }
 
+// State that a released version has written is gone on with for ever.
+TEST(StructureTest, EveryReleaseHasAStateFolderThatIsTried) {
+  const fs::path states = fs::path(TRAINYARD_SOURCE_DIR) / "tests/live/states";
+  const std::string tests = ReadText(fs::path(TRAINYARD_SOURCE_DIR) / "tests/live/states_test.cc");
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(states)) {
+    if (entry.is_directory()) {
+      names.push_back(entry.path().filename().string());
+      EXPECT_NE(tests.find('"' + names.back() + '"'), std::string::npos)
+          << "no test goes on with tests/live/states/" << names.back();
+    }
+  }
+  const std::string changelog = ReadText(fs::path(TRAINYARD_SOURCE_DIR) / "CHANGELOG.md");
+  const std::regex heading("\n## \\[([0-9.]+)\\] - ");
+  int releases = 0;
+  const std::sregex_iterator end;
+  for (std::sregex_iterator at(changelog.begin(), changelog.end(), heading); at != end; ++at) {
+    const std::string version = (*at)[1];
+    ++releases;
+    EXPECT_TRUE(
+        std::any_of(names.begin(), names.end(),
+                    [&version](const std::string& name) { return name.starts_with(version); }))
+        << version << " has no folder in tests/live/states; expected one that it has written "
+        << "(tests/live/states/write.sh)";
+  }
+  EXPECT_GE(releases, 3);
+}
+
 TEST(StructureTest, NoFolderHasMoreThan30Files) {
   std::map<std::string, int> files;
   for (const File& file : FilesIn({"src", "include"})) {
