@@ -86,14 +86,14 @@ class Changes {
         live::Controller::Open(std::move(setup), store_, output_, TimePoint{});
     CHECK(opened.ok());
     controller_ = std::move(opened).value();
-    for (int i = 0; i < nodes; ++i) {
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(nodes); ++i) {
       v1::AgentMessage message;
       v1::Hello& hello = *message.mutable_hello();
       hello.set_protocol(1);
       hello.set_node("n" + std::to_string(i));
       hello.set_gpus(kGpus);
       hello.set_start("first");
-      controller_->world().OnAgent(static_cast<std::uint64_t>(i + 1), message);
+      controller_->world().OnAgent(i + 1, message);
     }
     Step();
     for (int i = 0; i < jobs; ++i) {
@@ -154,9 +154,11 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   trainyard::Changes changes(std::atoi(argv[1]), std::atoi(argv[2]));
-  std::vector<double> seconds;
-  for (int i = 0; i < std::atoi(argv[3]); ++i) {
-    seconds.push_back(changes.Change(i % 2 == 0 ? "srtf" : "fifo"));
+  std::vector<double> seconds(static_cast<std::size_t>(std::atoi(argv[3])));
+  bool shortest_first = false;
+  for (double& one : seconds) {
+    shortest_first = !shortest_first;
+    one = changes.Change(shortest_first ? "srtf" : "fifo");
   }
   std::sort(seconds.begin(), seconds.end());
   fmt::print("{} running jobs: median {:.3f} s, longest {:.3f} s of CPU time\n", changes.Running(),

@@ -94,6 +94,11 @@ bool IsAskedFor(const v1::AuditEntry& entry, const v1::AuditRequest& request) {
          (request.to().empty() || entry.time().substr(0, request.to().size()) <= request.to());
 }
 
+int OpenFile(const std::string& path) {
+  constexpr mode_t kMine = 0600;
+  return open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, kMine);
+}
+
 Error FileError(const std::string& path, int number) {
   return Failed(path + ": " + std::strerror(number));
 }
@@ -101,10 +106,11 @@ Error FileError(const std::string& path, int number) {
 }  // namespace
 
 Result<std::unique_ptr<AuditFile>> AuditFile::Open(const std::string& path) {
-  constexpr mode_t kMine = 0600;
-  io::Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, kMine));
+  io::Descriptor file(OpenFile(path));
   if (!file.open()) {
-    return FileError(path, errno);
+    return Failed(path + ": " + std::strerror(errno) +
+                  "; expected a file that the controller's user may write: correct its owner and "
+                  "mode, or move it away: it is written again from the journal");
   }
   std::unique_ptr<AuditFile> opened(new AuditFile(path, std::move(file)));
   RETURN_IF_ERROR(opened->FindLast());
@@ -132,24 +138,34 @@ Status AuditFile::FindLast() {
   }
   for (const std::string_view line : base::Split(tail, "\n")) {
     if (const std::optional<v1::AuditEntry> entry = EntryOf(std::string(line))) {
-      const bool same = entry->entry() == last_.entry;
-      last_ = {.entry = entry->entry(), .line = same ? last_.line + 1 : 1};
+      last_ = {entry->entry(), entry->entry() == last_.first ? last_.second + 1 : 1};
     }
   }
   return {};
 }
 
-void AuditFile::Begin(std::uint64_t entry) { next_ = {.entry = entry, .line = 0}; }
+void AuditFile::Begin(std::uint64_t entry) { next_ = {entry, 0}; }
 
 void AuditFile::Put(const v1::AuditEntry& entry) {
-  const bool same = entry.entry() == next_.entry;
-  next_ = {.entry = entry.entry(), .line = same ? next_.line + 1 : 1};
+  next_ = {entry.entry(), entry.entry() == next_.first ? next_.second + 1 : 1};
   if (next_ <= last_) {
     return;
   }
   last_ = next_;
+  ++added_;
   pending_ += LineOf(entry);
   (void)Write();
+}
+
+// Somebody has moved or removed the file: the next lines are in a new one.
+void AuditFile::Reopen() {
+  struct stat here {};
+  struct stat named {};
+  const bool is_there = fstat(file_.get(), &here) == 0 && stat(path_.c_str(), &named) == 0 &&
+                        here.st_ino == named.st_ino && here.st_dev == named.st_dev;
+  if (io::Descriptor file(is_there ? -1 : OpenFile(path_)); file.open()) {
+    file_ = std::move(file);
+  }
 }
 
 // A line that is written in part is taken back.
@@ -158,6 +174,7 @@ Status AuditFile::Write() {
     return {};
   }
   is_saved_ = false;
+  Reopen();
   const off_t before = lseek(file_.get(), 0, SEEK_END);
   const ssize_t count = write(file_.get(), pending_.data(), pending_.size());
   if (count == static_cast<ssize_t>(pending_.size())) {
@@ -181,8 +198,8 @@ Status AuditFile::Save() {
 }
 
 void AuditFile::End(std::uint64_t entry) {
-  if (last_.entry > entry) {
-    last_ = {.entry = entry, .line = 0};
+  if (last_.first > entry) {
+    last_ = {entry, 0};
   }
 }
 

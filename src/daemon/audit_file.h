@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "io/descriptor.h"
 #include "live/history/audit_trail.h"
@@ -24,25 +25,25 @@ class AuditFile final : public live::AuditTrail {
   void End(std::uint64_t entry) override;
   // O(bytes of the file behind AuditRequest::after).
   [[nodiscard]] Result<v1::AuditReply> Read(const v1::AuditRequest& request) const override;
+  // Lines that were not in the file.
+  [[nodiscard]] std::uint64_t added() const { return added_; }
 
  private:
-  // A line of the file: the how many-th of which entry.
-  struct Place {
-    std::uint64_t entry = 0;
-    std::uint64_t line = 0;
-    friend auto operator<=>(const Place&, const Place&) = default;
-  };
+  // A line of the file: of which entry, and the how many-th of it.
+  using Place = std::pair<std::uint64_t, std::uint64_t>;
 
   AuditFile(std::string path, io::Descriptor file)
       : path_(std::move(path)), file_(std::move(file)) {}
   [[nodiscard]] Status FindLast();
   [[nodiscard]] Status Write();
+  void Reopen();
 
   const std::string path_;
   io::Descriptor file_;
   Place last_{};  // in the file, or in pending_
   Place next_{};  // the one that was put last
   std::string pending_;
+  std::uint64_t added_ = 0;
   bool is_saved_ = true;
 };
 

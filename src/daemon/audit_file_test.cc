@@ -172,6 +172,26 @@ TEST_F(AuditFileTest, LongAnswersGoOn) {
   EXPECT_EQ(all.back(), std::to_string(kCount));
 }
 
+TEST_F(AuditFileTest, AFileThatIsMovedAwayIsFollowedByAnother) {
+  Put(1, "a");
+  ASSERT_EQ(rename(path_.c_str(), (path_ + ".1").c_str()), 0);
+  Put(2, "b");
+  EXPECT_THAT(Found(), ElementsAre("b"));
+  Open();
+  Put(1, "a");  // it is in the other one
+  Put(2, "b");
+  EXPECT_THAT(Found(), ElementsAre("b"));
+}
+
+TEST_F(AuditFileTest, AFileThatCannotBeOpenedSaysWhatToDo) {
+  const auto opened = AuditFile::Open(folder_.path());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().message,
+            folder_.path() +
+                ": Is a directory; expected a file that the controller's user may write: correct "
+                "its owner and mode, or move it away: it is written again from the journal");
+}
+
 TEST_F(AuditFileTest, WhatCannotBeWrittenIsKept) {
   Put(1, "a");
   signal(SIGXFSZ, SIG_IGN);

@@ -283,24 +283,65 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   std::atomic<rpc::RpcServer*> server_ = nullptr;
 };
 
-// `writer`: the setting "program".
-live::ControllerSetup SetupOf(const ControllerOptions& options, double unix_zero,
-                              const std::string& writer, std::uint64_t epoch) {
+// What a controller begins with: by its store, at a first start by its options.
+struct Beginning {
+  std::string writer{};  // the setting "program"
+  double unix_zero = 0;
+  engine::SharedConfiguration configuration{};
+  profile::MeasuredBook measured{};
+  model::JobNumbers numbers{};
+};
+
+Result<Beginning> BeginningOf(const ControllerOptions& options, const Asked& asked,
+                              const Configurations& configurations, store::Store& store) {
+  Beginning beginning;
+  ASSIGN_OR_RETURN(beginning.writer, store.Setting("program"));
+  ASSIGN_OR_RETURN(const std::string before, store.Setting("setup"));
+  ASSIGN_OR_RETURN(beginning.measured, KeptMeasured(store, before.empty(), asked.measured));
+  ASSIGN_OR_RETURN(beginning.configuration,
+                   FirstConfiguration(options, asked, configurations, store));
+  ASSIGN_OR_RETURN(const std::string zero,
+                   Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
+  beginning.unix_zero = base::ToNumber(zero).value_or(0);
+  ASSIGN_OR_RETURN(beginning.numbers, KeptNumbers(store));
+  return beginning;
+}
+
+// `beginning` and `configurations` must outlive what is made of it.
+live::ControllerSetup SetupOf(const ControllerOptions& options, const Beginning& beginning,
+                              const Configurations& configurations, std::uint64_t epoch) {
   live::SnapshotRules snapshots = options.snapshots;
   snapshots.interval =
       Duration{static_cast<std::int64_t>(Micros(snapshots.interval) * options.live.time_scale)};
   live::LiveOptions live = options.live;
-  live.unix_zero = unix_zero;
+  live.unix_zero = beginning.unix_zero;
   live.epoch = epoch;
   live.asks_who = true;
-  return {.live = std::move(live),
+  return {.engine = {.configuration = beginning.configuration,
+                     .measured = beginning.measured,
+                     .numbers = &beginning.numbers,
+                     .configurations = &configurations},
+          .live = std::move(live),
           .snapshots = snapshots,
-          .former_program = writer == snapshots.program ? "" : NameOf(writer)};
+          .former_program = beginning.writer == snapshots.program ? "" : NameOf(beginning.writer)};
 }
 
 void Log(const ControllerOptions& options, const std::string& line) {
   if (options.log) {
     options.log(line);
+  }
+}
+
+// Whose state it is, and what a crash has lost of the audit trail.
+void LogBefore(const ControllerOptions& options, const Beginning& beginning,
+               const AuditFile& audit) {
+  if (!beginning.writer.empty() && beginning.writer != options.snapshots.program) {
+    Log(options, fmt::format("the state was written by Trainyard {}; this is Trainyard {}",
+                             beginning.writer, options.snapshots.program));
+  }
+  if (audit.added() > 0) {
+    Log(options, fmt::format("audit.jsonl: {} line{} written from the journal", audit.added(),
+                             audit.added() == 1 ? "" : "s"));
   }
 }
 
@@ -328,26 +369,31 @@ void LogRehearsal(const ControllerOptions& options, const live::Controller& cont
                   const std::string& writer, double seconds) {
   const live::RestartReport& restart = controller.restart();
   Log(options,
-      fmt::format("{}: {} entries of the journal{}, {} jobs, written by Trainyard {}: this program "
-                  "{}, in {:.1f} s",
+      fmt::format("{}: {} entries of the journal{}, {} jobs, written by Trainyard {}, in {:.1f} s: "
+                  "this program {}",
                   options.state, restart.replayed,
                   restart.snapshot > 0 ? fmt::format(" behind the snapshot at {}", restart.snapshot)
                                        : std::string(),
-                  controller.engine().records().size(), NameOf(writer),
+                  controller.engine().records().size(), NameOf(writer), seconds,
                   restart.difference.empty()
                       ? "decides the same in all of them"
-                      : "would have decided otherwise, first at " + restart.difference,
-                  seconds));
+                      : "would have decided otherwise, first at " + restart.difference));
   if (restart.difference.empty()) {
     return;
   }
-  std::string jobs;
-  for (const JobId job : restart.displaced) {
-    jobs += (jobs.empty() ? "" : ", ") + std::to_string(controller.engine().numbers().Of(job));
-  }
+  const auto text = [&controller](const std::vector<JobId>& jobs) {
+    std::string numbers;
+    for (const JobId job : jobs) {
+      numbers +=
+          (numbers.empty() ? "" : ", ") + std::to_string(controller.engine().numbers().Of(job));
+    }
+    return (jobs.size() == 1 ? "job " : "jobs ") + numbers;
+  };
   Log(options, "a start with this program keeps what has been decided, and decides from then on; " +
-                   (jobs.empty() ? "every running job keeps its GPUs then"
-                                 : "it would take or move the GPUs of jobs " + jobs + " at once"));
+                   (restart.displaced.empty() ? "every running job keeps its GPUs then"
+                                              : "it would take or move the GPUs of " +
+                                                    text(restart.displaced) + " at once") +
+                   (restart.started.empty() ? "" : "; GPUs get " + text(restart.started)));
 }
 
 // One for each destination that the operator names.
@@ -656,26 +702,16 @@ Status RehearseController(const ControllerOptions& options) {
   }
   RETURN_IF_ERROR(store::CopyStore(options.state, copy.path()));
   ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, store::OpenStore(copy.path()));
-  ASSIGN_OR_RETURN(const std::string writer, store->Setting("program"));
-  ASSIGN_OR_RETURN(asked.measured, KeptMeasured(*store, false, asked.measured));
-  ASSIGN_OR_RETURN(engine::SharedConfiguration first,
-                   FirstConfiguration(options, asked, configurations, *store));
-  ASSIGN_OR_RETURN(const std::string zero, store->Setting("unix_zero"));
-  ASSIGN_OR_RETURN(const model::JobNumbers numbers, KeptNumbers(*store));
-  live::ControllerSetup with =
-      SetupOf(options, base::ToNumber(zero).value_or(0), writer, store->epoch());
-  with.engine = {.configuration = std::move(first),
-                 .measured = std::move(asked.measured),
-                 .numbers = &numbers,
-                 .configurations = &configurations};
+  ASSIGN_OR_RETURN(const Beginning beginning, BeginningOf(options, asked, configurations, *store));
+  live::ControllerSetup with = SetupOf(options, beginning, configurations, store->epoch());
   with.snapshots.entries = 0;  // the whole journal, if it is there
   Unheard nobody;
   const Result<std::unique_ptr<live::Controller>> controller =
       live::Controller::Open(std::move(with), *store, nobody, TimePoint{});
   if (!controller.ok()) {
-    return WithWriter(controller.error(), options, writer);
+    return WithWriter(controller.error(), options, beginning.writer);
   }
-  LogRehearsal(options, *controller.value(), writer,
+  LogRehearsal(options, *controller.value(), beginning.writer,
                std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
   ASSIGN_OR_RETURN(const GivenConfiguration former,
                    GivenConfiguration::From(controller.value()->engine().configuration().note));
@@ -693,25 +729,13 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(Asked asked, Check(options, configurations));
   ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
   store::Store& store = *opened;
-  ASSIGN_OR_RETURN(const std::string writer, store.Setting("program"));
-  ASSIGN_OR_RETURN(const std::string before, store.Setting("setup"));
-  ASSIGN_OR_RETURN(asked.measured, KeptMeasured(store, before.empty(), asked.measured));
-  ASSIGN_OR_RETURN(engine::SharedConfiguration first,
-                   FirstConfiguration(options, asked, configurations, store));
-  ASSIGN_OR_RETURN(const std::string zero,
-                   Keep(store, "unix_zero", std::to_string(LiveClock::UnixNow())));
-  const double unix_zero = base::ToNumber(zero).value_or(0);
-  const LiveClock clock(unix_zero, options.live.time_scale);
+  ASSIGN_OR_RETURN(Beginning beginning, BeginningOf(options, asked, configurations, store));
+  const LiveClock clock(beginning.unix_zero, options.live.time_scale);
   Transport transport(mailbox, clock, options.log);
   const auto begun = std::chrono::steady_clock::now();
   Presence presence(store, options.live.lease);
-  ASSIGN_OR_RETURN(model::JobNumbers numbers, KeptNumbers(store));
-  live::ControllerSetup with = SetupOf(options, unix_zero, writer, store.epoch());
-  with.engine = {.configuration = std::move(first),
-                 .measured = std::move(asked.measured),
-                 .numbers = &numbers,
-                 .configurations = &configurations};
-  with.absent_since = presence.Last(unix_zero, options.live.time_scale);
+  live::ControllerSetup with = SetupOf(options, beginning, configurations, store.epoch());
+  with.absent_since = presence.Last(beginning.unix_zero, options.live.time_scale);
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
@@ -723,11 +747,12 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   Result<std::unique_ptr<live::Controller>> controller =
       live::Controller::Open(std::move(with), store, transport, clock.Now());
   if (!controller.ok()) {
-    return WithWriter(controller.error(), options, writer);
+    return WithWriter(controller.error(), options, beginning.writer);
   }
   live::Controller& running = *controller.value();
+  LogBefore(options, beginning, *audit);
   RETURN_IF_ERROR(RenumberCopy({options.state, running.world().jobs(), LiveClock::UnixNow()}, store,
-                               numbers, options.log));
+                               beginning.numbers, options.log));
   BeginAll(outboxes);
   RETURN_IF_ERROR(store.SetSetting("program", options.snapshots.program));
   LogRestart(options, running,

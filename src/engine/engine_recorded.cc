@@ -20,7 +20,8 @@ class Engine::Following {
  private:
   [[nodiscard]] Status DropWhatFollowsFromFacts();
   [[nodiscard]] Status Read();
-  [[nodiscard]] Status Refused(const model::Action& action, const std::string& why) const;
+  [[nodiscard]] std::string WhyNot(const model::Action& action) const;
+  void Select(const model::Action& action);
   [[nodiscard]] bool IsUnjudged(JobId job) const;
   [[nodiscard]] bool IsThere(const Grant& grant) const;
 
@@ -65,47 +66,54 @@ Status Engine::Following::DropWhatFollowsFromFacts() {
 
 Status Engine::Following::Read() {
   for (const model::Action& action : decided_) {
-    if (Index(action.job) >= engine_.jobs_.size()) {
-      return Refused(action, "there is no such job");
+    if (const std::string why = WhyNot(action); !why.empty()) {
+      return Failed("what the journal has decided at " + std::to_string(Seconds(batch_.now)) +
+                    " s cannot be done: job " + std::to_string(engine_.numbers_.Of(action.job)) +
+                    ": " + why);
     }
-    switch (action.kind) {
-      case model::ActionKind::kAdmit:
-      case model::ActionKind::kReject:
-        if (!IsUnjudged(action.job)) {
-          return Refused(action, "it does not wait for a verdict");
-        }
-        verdicts_.push_back({.job = action.job,
-                             .judgement = action.kind == model::ActionKind::kAdmit
-                                              ? Judgement::kAdmit
-                                              : Judgement::kReject,
-                             .reason = action.reason});
-        break;
-      case model::ActionKind::kPreempt:
-        if (engine_.jobs_[action.job].grant.gpus == 0) {
-          return Refused(action, "it has no GPUs");
-        }
-        selection_.dropped.push_back(action.job);
-        break;
-      case model::ActionKind::kLaunch:
-      case model::ActionKind::kResize:
-      case model::ActionKind::kMigrate:
-      case model::ActionKind::kTune:
-        if (!engine_.jobs_.IsLive(action.job) && !IsUnjudged(action.job)) {
-          return Refused(action, "it cannot run");
-        }
-        if (!IsThere(action.grant)) {
-          return Refused(action, "there are no such nodes or jobs");
-        }
-        selection_.placed.push_back({.job = action.job,
-                                     .grant = action.grant,
-                                     .restart = action.kind != model::ActionKind::kTune});
-        break;
-      case model::ActionKind::kRelease:
-      case model::ActionKind::kPace:
-        return Refused(action, "no decision does that");
-    }
+    Select(action);
   }
   return {};
+}
+
+// Empty: it can be done.
+std::string Engine::Following::WhyNot(const model::Action& action) const {
+  if (Index(action.job) >= engine_.jobs_.size()) {
+    return "there is no such job";
+  }
+  switch (action.kind) {
+    case model::ActionKind::kAdmit:
+    case model::ActionKind::kReject:
+      return IsUnjudged(action.job) ? "" : "it does not wait for a verdict";
+    case model::ActionKind::kPreempt:
+      return engine_.jobs_[action.job].grant.gpus > 0 ? "" : "it has no GPUs";
+    case model::ActionKind::kLaunch:
+    case model::ActionKind::kResize:
+    case model::ActionKind::kMigrate:
+    case model::ActionKind::kTune:
+      return !engine_.jobs_.IsLive(action.job) && !IsUnjudged(action.job) ? "it cannot run"
+             : IsThere(action.grant)                                      ? ""
+                                     : "there are no such nodes or jobs";
+    case model::ActionKind::kRelease:
+    case model::ActionKind::kPace:
+      break;
+  }
+  return "no decision does that";
+}
+
+void Engine::Following::Select(const model::Action& action) {
+  const bool admits = action.kind == model::ActionKind::kAdmit;
+  if (admits || action.kind == model::ActionKind::kReject) {
+    verdicts_.push_back({.job = action.job,
+                         .judgement = admits ? Judgement::kAdmit : Judgement::kReject,
+                         .reason = action.reason});
+  } else if (action.kind == model::ActionKind::kPreempt) {
+    selection_.dropped.push_back(action.job);
+  } else {
+    selection_.placed.push_back({.job = action.job,
+                                 .grant = action.grant,
+                                 .restart = action.kind != model::ActionKind::kTune});
+  }
 }
 
 bool Engine::Following::IsUnjudged(JobId job) const {
@@ -120,12 +128,6 @@ bool Engine::Following::IsThere(const Grant& grant) const {
                      }) &&
          std::all_of(grant.group.begin(), grant.group.end(),
                      [&](JobId job) { return Index(job) < engine_.jobs_.size(); });
-}
-
-Status Engine::Following::Refused(const model::Action& action, const std::string& why) const {
-  return Failed("what the journal has decided at " + std::to_string(Seconds(batch_.now)) +
-                " s cannot be done: job " + std::to_string(engine_.numbers_.Of(action.job)) + ": " +
-                why);
 }
 
 Status Engine::Follow(const model::Batch& batch, bool is_due) {

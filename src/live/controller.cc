@@ -50,8 +50,9 @@ std::string ActionText(const model::Action& action, std::uint64_t number, const 
   std::string text =
       fmt::format("{} job {}", kVerbs.at(static_cast<std::size_t>(action.kind)), number);
   for (const Slice& slice : action.grant.slices) {
-    text += fmt::format("{}{} ({} GPUs)", &slice == &action.grant.slices.front() ? " on " : ", ",
-                        cluster.nodes[Index(slice.node)].name, std::popcount(slice.gpus));
+    const int gpus = std::popcount(slice.gpus);
+    text += fmt::format("{}{} ({} GPU{})", &slice == &action.grant.slices.front() ? " on " : ", ",
+                        cluster.nodes[Index(slice.node)].name, gpus, gpus == 1 ? "" : "s");
   }
   return text;
 }
@@ -136,10 +137,10 @@ std::string Controller::DifferenceText(const engine::ReplayWorld::Difference& di
       });
   const auto text = [this](auto action, auto end) {
     return action == end
-               ? std::string("nothing more")
+               ? std::string("nothing")
                : ActionText(*action, engine_.numbers().Of(action->job), engine_.cluster());
   };
-  return fmt::format("{}: recorded is '{}', this program would decide '{}'",
+  return fmt::format("{}: recorded is '{}', and this program would have decided '{}'",
                      base::UtcText(world_.options().UnixSeconds(at)),
                      text(recorded, difference.recorded.end()),
                      text(decided, difference.decided.end()));
@@ -298,7 +299,7 @@ Status Controller::Replay(Trust trust, TimePoint now) {
   const bool follows = trust == Trust::kDecisions;
   Restorer restorer(records, journal_.last(),
                     follows ? records.size() : engine::UpgradedAt(records), world_);
-  if (const Status run = engine::Run(engine_, restorer, &journal_); !run.ok()) {
+  if (Status run = engine::Run(engine_, restorer, &journal_); !run.ok()) {
     restart_.difference =
         restorer.difference() ? DifferenceText(*restorer.difference(), restorer.last()) : "";
     return run;
@@ -362,9 +363,13 @@ Status Controller::DecideFirst() {
     }
   }
   RETURN_IF_ERROR(engine::Turn(engine_, world_, &journal_));
-  for (const auto& [job, grant] : held) {
-    if (!(engine_.records()[Index(job)].grant == grant)) {
-      restart_.displaced.push_back(job);
+  for (std::size_t i = 0; i < engine_.records().size(); ++i) {
+    const Grant& now = engine_.records()[i].grant;
+    const auto before = held.find(JobAt(i));
+    if (before == held.end() && now.gpus > 0) {
+      restart_.started.push_back(JobAt(i));
+    } else if (before != held.end() && !(now == before->second)) {
+      restart_.displaced.push_back(JobAt(i));
     }
   }
   return {};

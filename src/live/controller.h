@@ -55,6 +55,7 @@ struct RestartReport {
   // Jobs that ran and have lost their GPUs, or got others, by what this program has then decided
   // at once.
   std::vector<JobId> displaced{};
+  std::vector<JobId> started{};  // by the same, others
   // What is wrong with newer snapshots, and that there can be none.
   std::vector<std::string> remarks;
 };

@@ -356,9 +356,10 @@ TEST_F(UpgradeTest, WhatIsRecordedStaysAndTheNewProgramDecidesFromThenOn) {
   Upgrade();
   Open();
   EXPECT_THAT(restart().difference,
-              testing::HasSubstr("recorded is 'nothing more', this program would decide 'launch "
-                                 "job 3 on a (1 GPUs)'"));
+              testing::HasSubstr("recorded is 'nothing', and this program would have decided "
+                                 "'launch job 3 on a (1 GPU)'"));
   EXPECT_TRUE(restart().displaced.empty());
+  EXPECT_EQ(restart().started, std::vector<JobId>{JobAt(2)});
   EXPECT_EQ(StateOf(1), v1::RUNNING);
   EXPECT_NE(StateOf(3), v1::WAITING) << "by the new program";
   const std::string digest = controller_->digest();

@@ -634,7 +634,7 @@ TEST_P(SavedState, WhatAnotherProgramHasDecidedIsTakenAsItIs) {
     ASSERT_FALSE(HasFatalFailure());
     differing += other.policy != run.policy ? 1U : 0U;
   }
-  EXPECT_TRUE(differing > 0 || shares || GetParam().elastic);
+  EXPECT_TRUE(differing > 0 || shares || credits || GetParam().elastic);
 }
 
 std::vector<Case> Cases() {

@@ -82,7 +82,8 @@ TEST(ChangesTest, AnUpgradeTouchesNoJob) {
   const Answer rehearsed = cluster.Run(rehearsal);
   EXPECT_EQ(rehearsed.status, 0) << rehearsed.err;
   EXPECT_THAT(rehearsed.out, HasSubstr(fmt::format("recorded is 'launch job {} on", first)));
-  EXPECT_THAT(rehearsed.out, HasSubstr(fmt::format("would decide 'launch job {} on", second)));
+  EXPECT_THAT(rehearsed.out,
+              HasSubstr(fmt::format("would have decided 'launch job {} on", second)));
   EXPECT_THAT(rehearsed.out, HasSubstr("every running job keeps its GPUs then"));
   cluster.StartController();
   EXPECT_THAT(cluster.Log("controller"), HasSubstr("decides otherwise than the program"));

@@ -235,7 +235,7 @@ TEST(StatesTest, ThatOf010GoesOnThoughThisProgramWouldHaveDecidedOtherwise) {
   const Answer rehearsed = cluster.Run(rehearsal);
   EXPECT_EQ(rehearsed.status, 0);
   const std::string difference =
-      "recorded is 'preempt job 1', this program would decide 'nothing more'";
+      "recorded is 'preempt job 1', and this program would have decided 'nothing'";
   EXPECT_THAT(rehearsed.out, HasSubstr(difference));
   cluster.StartController();
   EXPECT_THAT(cluster.Log("controller"), HasSubstr(difference));
@@ -265,7 +265,8 @@ TEST(StatesTest, ThatOf030GoesOnThoughThisProgramWouldHaveDecidedOtherwise) {
   TakeState(cluster, "0.3.0-blocked");
   cluster.StartController();
   EXPECT_THAT(cluster.Log("controller"),
-              HasSubstr("recorded is 'nothing more', this program would decide 'launch job 3 on"));
+              HasSubstr("recorded is 'nothing', and this program would have decided 'launch "
+                        "job 3 on"));
   EXPECT_EQ(cluster.StatusOf(1).attempt(), 1U);
   EXPECT_EQ(cluster.StateOf(2), v1::WAITING);
   fs::create_directory(cluster.Path("checkpoints"));

@@ -43,6 +43,7 @@ Result<std::int64_t> DayOf(const std::string& option, const std::string& text) {
 
 std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<std::string>& by) {
   std::vector<std::string> cells;
+  cells.reserve(by.size() + 1);
   for (const std::string& field : by) {
     cells.push_back(field == "user"    ? row.user()
                     : field == "queue" ? row.queue()
@@ -55,6 +56,8 @@ std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<s
 
 void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
   constexpr double kMicrosOfHour = 3600e6;
+  constexpr double kSmall = 100;  // hours
+  const int digits = static_cast<double>(reply.gpu_micros()) / kMicrosOfHour < kSmall ? 4 : 2;
   constexpr double kMicros = 1e6;
   std::vector<std::vector<std::string>> rows{options.by};
   rows.front().emplace_back(options.csv ? "gpu_seconds" : "GPU hours");
@@ -67,7 +70,7 @@ void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
     }
     const auto micros = static_cast<double>(row.gpu_micros());
     rows.back().push_back(options.csv ? fmt::format("{:.6f}", micros / kMicros)
-                                      : fmt::format("{:.2f}", micros / kMicrosOfHour));
+                                      : fmt::format("{:.{}f}", micros / kMicrosOfHour, digits));
   }
   if (options.csv) {
     for (const std::vector<std::string>& row : rows) {
@@ -75,8 +78,8 @@ void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
     }
     return;
   }
-  fmt::print("{}{:.2f} GPU hours in all\n", TableText(rows),
-             static_cast<double>(reply.gpu_micros()) / kMicrosOfHour);
+  fmt::print("{}{:.{}f} GPU hours in all\n", TableText(rows),
+             static_cast<double>(reply.gpu_micros()) / kMicrosOfHour, digits);
 }
 
 Status ShowUsage(const UsageOptions& options) {
@@ -104,7 +107,7 @@ Status ShowUsage(const UsageOptions& options) {
 
 struct AuditOptions : ClusterOptions {
   std::string user;
-  std::uint64_t job = 0;
+  std::string job;
   std::string node;
   std::string from;
   std::string to;
@@ -159,8 +162,17 @@ Status ShowAudit(const AuditOptions& options) {
   if (!options.to.empty()) {
     RETURN_IF_ERROR(CheckTime("--to", options.to));
   }
+  if (!options.job.empty()) {
+    const auto job = base::ToInteger<std::uint64_t>(options.job);
+    if (!job || *job == 0) {
+      return InvalidArgument(fmt::format(
+          "--job is '{}'; expected the number of one job, such as 12; 'trainyard status {} --json' "
+          "has that of a task as 'job'",
+          options.job, options.job));
+    }
+    audit.set_job(*job);
+  }
   audit.set_user(options.user);
-  audit.set_job(options.job);
   audit.set_node(options.node);
   audit.set_from(options.from);
   audit.set_to(options.to);
@@ -168,9 +180,11 @@ Status ShowAudit(const AuditOptions& options) {
     options.json ? PrintJsonLines(entries) : PrintEntries(entries);
   };
   std::deque<v1::AuditEntry> kept;
+  bool found = false;
   do {
     ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
     kept.insert(kept.end(), reply.audit().entries().begin(), reply.audit().entries().end());
+    found = found || !kept.empty();
     if (options.last == 0) {
       print(kept);
       kept.clear();
@@ -181,6 +195,9 @@ Status ShowAudit(const AuditOptions& options) {
     audit.set_after(reply.audit().next());
   } while (audit.after() != 0);
   print(kept);
+  if (!found) {
+    Tell("trainyard: nothing of that is in the audit trail");
+  }
   return {};
 }
 
@@ -191,13 +208,13 @@ void AddAudit(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("audit", "who has done what to which job, node or setting, and when");
   command->add_option("--user", options->user, "done by this user");
-  command->add_option("--job", options->job, "to this job")->check(CLI::PositiveNumber);
+  command->add_option("--job", options->job, "to the job of this number");
   command->add_option("--node", options->node, "to this node");
   command->add_option("--from", options->from,
                       "the first day or time (UTC), such as 2026-11-28T09:30");
   command->add_option("--to", options->to, "the last one");
   command->add_option("--last", options->last, "so many of them, the last ones (default: all)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000'000}));
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return ShowAudit(*options); }; });
 }

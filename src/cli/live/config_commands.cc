@@ -127,7 +127,7 @@ struct ConfigOptions : Configuring {
 };
 
 std::string AuthorText(const std::string& author) {
-  return author.empty() ? "the options of a start" : Printable(author);
+  return author.empty() ? "the controller's options" : Printable(author);
 }
 
 Status Show(const ConfigOptions& options) {

@@ -24,7 +24,7 @@ void PutGrant(const Grant& grant, const Cluster& cluster,
 }
 
 std::string AuthorOf(const engine::Configuration& present) {
-  return present.author.empty() ? "the options of a start" : present.author;
+  return present.author.empty() ? "the controller's options" : present.author;
 }
 
 }  // namespace

@@ -85,23 +85,30 @@ Result<Reply> NodeChanges::Drain(const Call& call, const v1::DrainRequest& reque
       });
 }
 
-// A drain without a reason of its own, of nodes that have been drained for the same one, is another
+// Why the node is drained, as it was said; empty: it is not, or nothing was said.
+std::string NodeChanges::ReasonOf(NodeId node) const {
+  constexpr std::string_view kSeparator = ": ";  // no time has one
+  const LiveState& state = context_.state();
+  const std::string text = state.nodes[node].drained ? state.changes.Of(node) : "";
+  const std::size_t at = text.find(kSeparator);
+  return at == std::string::npos ? "" : text.substr(at + kSeparator.size());
+}
+
+bool NodeChanges::HasAnotherReason(NodeId node, const std::string& reason) const {
+  return !reason.empty() && reason != ReasonOf(node);
+}
+
+// A drain without a reason of its own, of nodes that are drained for one and the same, is another
 // way of it.
 std::string NodeChanges::ReasonOf(const v1::DrainRequest& request,
                                   const std::vector<NodeId>& nodes) const {
-  constexpr std::string_view kSeparator = ": ";  // no time has one
-  std::string reason = request.reason();
-  for (std::size_t i = 0; request.reason().empty() && i < nodes.size(); ++i) {
-    const LiveState& state = context_.state();
-    const std::string text = state.nodes[nodes[i]].drained ? state.changes.Of(nodes[i]) : "";
-    const std::size_t at = text.find(kSeparator);
-    const std::string of_node = at == std::string::npos ? "" : text.substr(at + kSeparator.size());
-    if (i > 0 && of_node != reason) {
-      return {};
-    }
-    reason = of_node;
+  if (!request.reason().empty()) {
+    return request.reason();
   }
-  return reason;
+  const std::string first = ReasonOf(nodes.front());
+  const bool all =
+      std::all_of(nodes.begin(), nodes.end(), [&](NodeId node) { return ReasonOf(node) == first; });
+  return all ? first : std::string();
 }
 
 // Undraining a node forgets its failures, also where the node was not drained.
@@ -116,8 +123,9 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
                 ? state.now + state.options.Scaled(FromSeconds(request.deadline_s()))
                 : kEndOfTime;
   }
+  const auto is_another = [&](NodeId id) { return IsAnother(state.nodes[id], request, until); };
   std::erase_if(nodes, [&](NodeId id) {
-    return request.drain() ? !IsAnother(state.nodes[id], request, until)
+    return request.drain() ? !is_another(id) && !HasAnotherReason(id, request.reason())
                            : !state.nodes[id].drained && !state.failures.HasRecord(id);
   });
   if (nodes.empty()) {
@@ -132,6 +140,9 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
                        .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {
     const LiveNode& node = state.nodes[id];
+    if (request.drain() && !is_another(id)) {
+      continue;  // its reason alone is another one
+    }
     if (until) {
       context_.Add(model::fact::NodeCordoned{.node = id, .until = *until});
     } else if (request.drain()) {

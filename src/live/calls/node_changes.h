@@ -20,6 +20,8 @@ class NodeChanges {
 
  private:
   [[nodiscard]] std::string FinishText(std::optional<TimePoint> until) const;
+  [[nodiscard]] std::string ReasonOf(NodeId node) const;
+  [[nodiscard]] bool HasAnotherReason(NodeId node, const std::string& reason) const;
   [[nodiscard]] std::string ReasonOf(const v1::DrainRequest& request,
                                      const std::vector<NodeId>& nodes) const;
   void AddDrains(const Call& call, const v1::DrainRequest& request, std::vector<NodeId> nodes);

@@ -149,6 +149,11 @@ TEST_F(FinishingTest, AnotherWayOfADrainKeepsItsReason) {
   Call(As(first, 1003, v1::Caller::OPERATOR));
   EXPECT_THAT(Call(As(Drain(true, 120), 0, v1::Caller::ADMIN)).drain().status().changed_by(),
               testing::EndsWith(": a new fan: at last"));
+  v1::ClientRequest other = Drain(true, 120);
+  other.mutable_drain()->set_reason("a new board");
+  EXPECT_THAT(Call(As(other, 0, v1::Caller::ADMIN)).drain().status().changed_by(),
+              testing::EndsWith(": a new board"));
+  EXPECT_EQ(NodeA().jobs_size(), 2) << "nothing else changes";
   Call(As(Undrain(), 0, v1::Caller::ADMIN));
   EXPECT_THAT(Call(As(Drain(false), 0, v1::Caller::ADMIN)).drain().status().changed_by(),
               testing::Not(testing::HasSubstr("fan")));
