@@ -567,8 +567,9 @@ void ExpectSameJobs(const engine::Engine& one, const engine::Engine& other, bool
     ASSERT_EQ(other.records()[i].phase.get(), job.phase.get());
     ASSERT_EQ(other.records()[i].preemptions, job.preemptions);
     if (same_progress) {
-      ASSERT_EQ(other.ProgressOf(JobAt(i), one.now()).work_left,
-                one.ProgressOf(JobAt(i), one.now()).work_left);
+      const model::Progress progress = one.ProgressOf(JobAt(i), one.now());
+      ASSERT_EQ(other.ProgressOf(JobAt(i), one.now()).work_left, progress.work_left);
+      ASSERT_EQ(other.ProgressOf(JobAt(i), one.now()).gpu_micros, progress.gpu_micros);
     }
   }
 }

@@ -40,9 +40,6 @@ bool Witness::IsOn(int node, std::uint64_t job) const {
 }
 
 void Accounts::OnStep(TimePoint now, std::span<const model::Action> actions) {
-  if (!steps_.empty() && now < steps_.back().at) {
-    steps_.clear();  // the journal is gone through anew, from its beginning
-  }
   steps_.push_back({.at = now, .actions = {actions.begin(), actions.end()}});
   if (forgetful_) {
     std::erase_if(steps_.back().actions, [](const model::Action& action) {
@@ -129,6 +126,19 @@ void Accounts::Adopt(std::span<const model::JobRecord> records, TimePoint now) {
       Hold(JobAt(i), records[i].grant, now);
     }
   }
+}
+
+void Accounts::BeginAnew(std::span<const model::JobRecord> records, TimePoint now) {
+  steps_.clear();
+  holdings_.resize(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    Holding& holding = holdings_[i];
+    holding.gpu_micros = records[i].progress.gpu_micros;
+    holding.held = records[i].progress.run_time;
+    holding.grant = records[i].grant;
+    holding.since = records[i].progress.as_of;
+  }
+  last_ = now;
 }
 
 std::string Accounts::FindWrongCharge(std::span<const model::JobRecord> records) {

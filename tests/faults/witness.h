@@ -66,6 +66,9 @@ class Accounts final : public engine::DecisionObserver {
   // A controller that starts again has gone through its journal; steps that were in it and that
   // this has not seen have taken no time.
   void Adopt(std::span<const model::JobRecord> records, TimePoint now);
+  // Another program has gone through the journal, in several ways: what it has told of them cannot
+  // be told apart. What jobs are charged so far is taken from it.
+  void BeginAnew(std::span<const model::JobRecord> records, TimePoint now);
   // The first job that has ended and was not charged what it held; empty: there is none.
   [[nodiscard]] std::string FindWrongCharge(std::span<const model::JobRecord> records);
   // For how long the job has had GPUs and run by then, as one that holds some and waits for more

@@ -139,7 +139,11 @@ void World::StartController() {
   controller_ = std::move(opened).value();
   controller_since_ = now_;
   Found(trail_.wrong());
-  accounts_.Adopt(controller_->engine().records(), controller_->engine().now());
+  if (controller_->restart().difference.empty()) {
+    accounts_.Adopt(controller_->engine().records(), controller_->engine().now());
+  } else {
+    accounts_.BeginAnew(controller_->engine().records(), controller_->engine().now());
+  }
   alive_at_start_.clear();
   for (const v1::NodeStatus& node : controller_->world().NodeStatuses()) {
     alive_at_start_.push_back(node.up());
