@@ -87,7 +87,8 @@ std::vector<model::Batch> AllFacts() {
              .fact = model::fact::Switched{.paused = true, .by = "ann", .reason = "disk"}},
             {.at = AtSeconds(11), .fact = model::fact::NodeCordoned{.node = NodeAt(3)}},
             {.at = AtSeconds(11),
-             .fact = model::fact::NodeCordoned{.node = NodeAt(1), .until = AtSeconds(500)}}}},
+             .fact = model::fact::NodeCordoned{.node = NodeAt(1), .until = AtSeconds(500)}},
+            {.at = AtSeconds(11), .fact = model::fact::Upgraded{.from = "0.3.0", .to = "0.4.0"}}}},
       {.now = AtSeconds(1060), .events = {}},
   };
 }
@@ -268,6 +269,48 @@ TEST(JournalTest, AReplayTellsTheSameFacts) {
   }
   EXPECT_TRUE(world.Next(std::nullopt).done);
   EXPECT_TRUE(world.status().ok());
+}
+
+// Actions, as those that have decided otherwise are told of them.
+TEST(JournalTest, WhatWasDecidedIsToldUpToTheLastUpgrade) {
+  std::vector<model::Action> actions = AllActions();
+  actions[2].grant.sharing = Sharing::kInterleaved;
+  actions[2].grant.group = {JobAt(2), JobAt(7)};
+  actions[4].grant.running = false;
+  actions[5].grant.slices[1].soft.storage_kbps = 12;
+  actions[5].grant.slices[1].loader_workers = 3;
+  actions.push_back({.kind = model::ActionKind::kTune, .job = JobAt(8), .grant = actions[5].grant});
+  const std::vector<model::Batch> facts = AllFacts();  // the third has an upgrade
+  const Written written = Write(facts, actions);
+  const std::size_t upgraded = UpgradedAt(written.bytes);
+  ReplayWorld world(written.bytes, {}, upgraded);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const model::Batch batch = world.Next(std::nullopt);
+    ASSERT_EQ(batch.decided.has_value(), i < 2) << i;
+    if (batch.decided) {
+      EXPECT_EQ(EncodeActions(*batch.decided), EncodeActions(actions));
+      ASSERT_EQ(batch.decided->size(), actions.size());
+      for (std::size_t at = 0; at < actions.size(); ++at) {
+        EXPECT_EQ((*batch.decided)[at].kind, actions[at].kind);
+        EXPECT_EQ((*batch.decided)[at].job, actions[at].job);
+        EXPECT_EQ((*batch.decided)[at].reason, actions[at].reason);
+        EXPECT_TRUE((*batch.decided)[at].grant == actions[at].grant) << at;
+      }
+    }
+    ASSERT_TRUE(world.Perform(batch.now, actions).ok());
+  }
+  EXPECT_TRUE(world.Next(std::nullopt).done);
+  EXPECT_EQ(UpgradedAt(written.bytes.substr(0, upgraded)), 0U) << "there is no other";
+}
+
+TEST(JournalTest, ActionsThatCannotBeReadEndTheReplay) {
+  const Written written = Write({{.now = AtSeconds(1), .events = {}}}, AllActions());
+  for (std::size_t size = 4; size < written.bytes.size(); ++size) {
+    const std::string cut = written.bytes.substr(0, size);
+    ReplayWorld world(cut, {}, cut.size());
+    EXPECT_TRUE(world.Next(std::nullopt).done) << size;
+    EXPECT_FALSE(world.status().ok()) << size;
+  }
 }
 
 TEST(JournalTest, DataSetsAndGpuTypesSurvive) {
