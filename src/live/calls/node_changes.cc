@@ -139,22 +139,24 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
                                FinishText(until) + (reason.empty() ? "" : ": " + reason),
                        .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {
-    const LiveNode& node = state.nodes[id];
-    if (request.drain() && !is_another(id)) {
+    if (!request.drain()) {
+      AddUndrain(id);
+    } else if (!is_another(id)) {
       continue;  // its reason alone is another one
-    }
-    if (until) {
+    } else if (until) {
       context_.Add(model::fact::NodeCordoned{.node = id, .until = *until});
-    } else if (request.drain()) {
-      context_.Add(model::fact::NodeDrained{.node = id});
     } else {
-      context_.Add(model::fact::NodeUndrained{.node = id});
+      context_.Add(model::fact::NodeDrained{.node = id});
     }
-    const bool has_gpus =
-        node.hello.gpus() == state.cluster.nodes[Index(id)].gpus;  // as configured by now
-    if (!request.drain() && node.connection && !node.available && has_gpus) {
-      context_.Add(model::fact::NodeUp{.node = id});
-    }
+  }
+}
+
+void NodeChanges::AddUndrain(NodeId id) {
+  const LiveNode& node = context_.state().nodes[id];
+  const int configured = context_.state().cluster.nodes[Index(id)].gpus;
+  context_.Add(model::fact::NodeUndrained{.node = id});
+  if (node.connection && !node.available && node.hello.gpus() == configured) {
+    context_.Add(model::fact::NodeUp{.node = id});
   }
 }
 

@@ -25,6 +25,7 @@ class NodeChanges {
   [[nodiscard]] std::string ReasonOf(const v1::DrainRequest& request,
                                      const std::vector<NodeId>& nodes) const;
   void AddDrains(const Call& call, const v1::DrainRequest& request, std::vector<NodeId> nodes);
+  void AddUndrain(NodeId id);
 
   CallContext& context_;
 };
