@@ -339,6 +339,7 @@ class World final : public live::LiveOutput {
     bool on = false;                     // after the last step of this controller
     std::int64_t count = 0;              // of decisions or jobs, then
     std::optional<bool> acknowledged{};  // none: another call is on its way
+    int unanswered = 0;                  // calls: one may overtake another
   };
   Switched paused_;
   Switched closed_;

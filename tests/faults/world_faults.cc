@@ -189,8 +189,10 @@ void World::Switch(bool pauses, bool on) {
   }
   Switched& of = pauses ? paused_ : closed_;
   of.acknowledged.reset();
-  Call(std::move(request), [&of, on](const v1::ClientReply& reply) {
-    if (reply.has_switches()) {
+  const bool alone = of.unanswered++ == 0;
+  Call(std::move(request), [&of, on, alone](const v1::ClientReply& reply) {
+    --of.unanswered;
+    if (reply.has_switches() && alone && of.unanswered == 0) {
       of.acknowledged = on;
     }
   });
