@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"

@@ -126,8 +126,8 @@ class Controller::Restorer final : public engine::World {
   Status status_;
 };
 
-// "2026-11-28 09:10:11 UTC: the journal has 'launch job 7 on n0: 2 GPUs', this program decides 'no
-// more'"
+// "2026-11-28T09:10:11Z: recorded is 'launch job 7 on n0 (2 GPUs)', and this program would have
+// decided 'nothing'"
 std::string Controller::DifferenceText(const engine::ReplayWorld::Difference& difference,
                                        TimePoint at) const {
   const auto [recorded, decided] = std::mismatch(

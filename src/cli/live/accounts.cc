@@ -136,7 +136,7 @@ void PrintEntries(const std::deque<v1::AuditEntry>& entries) {
     if (entry.jobs_size() > 0) {
       about = fmt::format(
           "job{} {}",
-          entry.jobs_size() > 1 || entry.jobs(0).find('-') < entry.jobs(0).size() ? "s" : "",
+          entry.jobs_size() > 1 || entry.jobs(0).find('-') != std::string::npos ? "s" : "",
           fmt::join(entry.jobs(), ","));
     } else if (entry.nodes_size() > 0) {
       about = fmt::format("node{} {}", entry.nodes_size() > 1 ? "s" : "",
@@ -176,9 +176,7 @@ Status ShowAudit(const AuditOptions& options) {
   audit.set_node(options.node);
   audit.set_from(options.from);
   audit.set_to(options.to);
-  const auto print = [&options](const std::deque<v1::AuditEntry>& entries) {
-    options.json ? PrintJsonLines(entries) : PrintEntries(entries);
-  };
+  const auto print = options.json ? PrintJsonLines : PrintEntries;
   std::deque<v1::AuditEntry> kept;
   bool found = false;
   do {

@@ -158,8 +158,7 @@ Status ShowHistory(const ConfigOptions& options) {
   std::vector<std::vector<std::string>> rows{{"number", "since", "by", "changes"}};
   for (const v1::PastConfiguration& one : reply.history()) {
     rows.push_back({std::to_string(one.number()), base::UtcText(one.since()),
-                    AuthorText(one.author()),
-                    one.changes().empty() ? "-" : Printable(one.changes())});
+                    AuthorText(one.author()), OrDash(one.changes())});
   }
   fmt::print("{}", TableText(rows));
   return {};

@@ -59,7 +59,7 @@ profile::MeasuredBook BookOf(const v1::ProfilesReply& reply) {
 std::vector<std::string> Begin(const v1::MeasuredSamples& row) {
   const bool of_loader = row.measure() == profile::NameOf(profile::Measure::kLoader);
   return {Printable(row.model()), row.batch_size() > 0 ? std::to_string(row.batch_size()) : "-",
-          row.gpu_type().empty() ? "-" : Printable(row.gpu_type()),
+          OrDash(row.gpu_type()),
           of_loader ? fmt::format("{} workers", row.gpus()) : std::to_string(row.gpus()),
           Printable(row.measure())};
 }
