@@ -131,12 +131,15 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
   if (nodes.empty()) {
     return;
   }
+  const bool only_reason = request.drain() && std::none_of(nodes.begin(), nodes.end(), is_another);
+  const std::optional<TimePoint> told =
+      only_reason ? state.nodes[nodes.front()].finish_until : until;
   const std::string reason = request.drain() ? ReasonOf(request, nodes) : request.reason();
   context_.NoteChange(call, request.drain() ? "drained" : "undrained",
                       {.of_node = true,
                        .node = nodes.front(),
                        .text = " at " + base::UtcText(state.options.UnixSeconds(state.now)) +
-                               FinishText(until) + (reason.empty() ? "" : ": " + reason),
+                               FinishText(told) + (reason.empty() ? "" : ": " + reason),
                        .other_nodes = {nodes.begin() + 1, nodes.end()}});
   for (const NodeId id : nodes) {
     if (!request.drain()) {

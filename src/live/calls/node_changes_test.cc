@@ -157,6 +157,10 @@ TEST_F(FinishingTest, AnotherWayOfADrainKeepsItsReason) {
   Call(As(Undrain(), 0, v1::Caller::ADMIN));
   EXPECT_THAT(Call(As(Drain(false), 0, v1::Caller::ADMIN)).drain().status().changed_by(),
               testing::Not(testing::HasSubstr("fan")));
+  other.mutable_drain()->clear_deadline_s();
+  EXPECT_THAT(Call(As(other, 0, v1::Caller::ADMIN)).drain().status().changed_by(),
+              testing::EndsWith("at 1970-01-01T00:00:00Z: a new board"))
+      << "its jobs have had notice";
 }
 
 TEST_F(FinishingTest, AJobSaysWhenItHasToLeaveAndWhyItHasLeft) {
