@@ -54,10 +54,31 @@ struct NodeChange {
   How how = How::kFails;
 };
 
+// A named set of nodes, and what holds for jobs there. A job names it as its queue, and lies on its
+// nodes only. One node may be in several, or in none.
+struct Partition {
+  std::string name;
+  bool has_all_nodes = true;       // also those that are added
+  std::vector<std::string> nodes;  // otherwise: their names, each once
+  bool is_default = false;         // of jobs that name no queue; one at most is
+  // What a job may ask for when it is submitted. Zero: anything.
+  int most_gpus = 0;
+  Duration longest{0};       // JobTraits::time_limit
+  Duration default_time{0};  // of jobs that state no time limit; zero: `longest`
+
+  // The time limit of a job that states none; zero: it has none.
+  [[nodiscard]] Duration TimeIfNoneStated() const {
+    return default_time > Duration{0} ? default_time : longest;
+  }
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
+
 struct Cluster {
   std::string name;
   std::vector<NodeSpec> nodes;       // by NodeId
   std::vector<GpuType> gpu_types{};  // those whose speed is stated; of the others it is 1
+  // Empty: every job may lie on every node, and what its queue means is up to the policy.
+  std::vector<Partition> partitions{};
   // The failures of a simulation, by time, those to come included. They are for the simulated
   // world: a component that looks at them knows the future.
   std::vector<NodeChange> changes;
@@ -67,6 +88,8 @@ struct Cluster {
 
   // GpuType::speed of the type of this name; 1 where it is not stated. O(types).
   [[nodiscard]] double SpeedOf(std::string_view gpu_type) const;
+  // The partition of jobs with this queue; null: there is none. O(partitions).
+  [[nodiscard]] const Partition* PartitionOf(std::string_view queue) const;
   // Of all nodes, those that are down included; Snapshot::gpus_up has those that are up. O(nodes).
   [[nodiscard]] int total_gpus() const;
   // GPUs of the largest node, which may be down. O(nodes); FreeGpus::largest_node() is O(1).

@@ -89,9 +89,11 @@ struct JobTraits {
 };
 
 struct JobSpec {
-  std::string name;             // job_id of the trace
-  std::string user;             // may be empty
-  std::string queue;            // may be empty; what it means is up to the policy
+  std::string name;  // job_id of the trace
+  std::string user;  // may be empty
+  // The name of a partition, where the cluster has any (Cluster::partitions; empty: the default
+  // one). Otherwise what it means is up to the policy; may be empty.
+  std::string queue;
   std::string model;            // may be empty; names a throughput profile
   int gpus = 1;                 // requested: 1 or more, workers of its gang
   std::int64_t batch_size = 0;  // global, of all GPUs together; 0: not stated

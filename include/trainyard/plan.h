@@ -91,7 +91,8 @@ struct Grant {
 // What a demand that finds no place means for those behind it.
 enum class Misfit : std::uint8_t {
   kSkip,  // later demands are still tried (backfill)
-  kStop,  // strict order: nothing behind a misfit is tried
+  // Strict order: the nodes that a misfit may have are left to it by those behind it.
+  kStop,
   // For presets only. Strict order; for a misfit running jobs make room, the last in the order
   // first, whether it helps or not (the walk of the simulator of Blox, EuroSys'24).
   kEvictTail,

@@ -10,9 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/name_list.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "io/toml.h"
 #include "live/live_world.h"
+#include "model/node_classes.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "trace/clusters/cluster_file.h"
@@ -25,14 +28,20 @@ void Serialize(StateStream& state, NodeSpec& node) {
         node.remote_kbps);
 }
 void Serialize(StateStream& state, GpuType& type) { state(type.name, type.speed); }
+void Serialize(StateStream& state, Partition& partition) {
+  state(partition.name, partition.has_all_nodes, partition.nodes, partition.is_default,
+        partition.most_gpus, partition.longest, partition.default_time);
+}
 
 }  // namespace trainyard
 
 namespace trainyard::daemon {
 namespace {
 
-// Raised when notes are laid out otherwise; earlier ones must go on being read.
-constexpr int kNoteVersion = 1;
+// Raised when notes are laid out otherwise; earlier ones must go on being read. Notes without
+// partitions are written as version 1, which former programs read.
+constexpr int kNoteVersion = 2;
+constexpr int kBeforePartitions = 1;
 
 constexpr double kMilli = 1000;
 constexpr double kMibPerGib = 1024;
@@ -76,6 +85,13 @@ void PutInPlace(const Cluster& present, Cluster& next) {
     if (named.contains(node.name)) {
       nodes.push_back(std::move(node));
     }
+  }
+  for (Partition& partition : next.partitions) {
+    std::erase_if(partition.nodes, [&nodes](const std::string& name) {
+      return std::any_of(nodes.begin(), nodes.end(), [&name](const NodeSpec& node) {
+        return engine::IsRemoved(node) && node.name == name;
+      });
+    });
   }
   next.nodes = std::move(nodes);
 }
@@ -223,6 +239,72 @@ void CompareNodes(const Cluster& former, const Cluster& next, std::string& chang
   }
 }
 
+std::string NodesText(const Partition& partition) {
+  return partition.has_all_nodes ? "all nodes" : "nodes " + base::FoldNames(partition.nodes);
+}
+
+std::string TimeText(Duration time) {
+  return time > Duration{0} ? base::ShortDuration(Seconds(time)) : "none";
+}
+
+// "nodes n[0-3], now n[0-5], max_time none, now 2h"; empty: nothing.
+std::string DifferencesOf(const Partition& was, const Partition& is) {
+  std::string text;
+  const auto add = [&text](const std::string& what, const std::string& one,
+                           const std::string& other) {
+    if (one != other) {
+      text += fmt::format("{}{}{}, now {}", text.empty() ? "" : ", ", what, one, other);
+    }
+  };
+  const auto count = [](int most) { return most == 0 ? "any" : std::to_string(most); };
+  add("", NodesText(was), NodesText(is));
+  add("", was.is_default ? "the default" : "not the default",
+      is.is_default ? "the default" : "not the default");
+  add("max_gpus ", count(was.most_gpus), count(is.most_gpus));
+  add("max_time ", TimeText(was.longest), TimeText(is.longest));
+  add("default_time ", TimeText(was.default_time), TimeText(is.default_time));
+  return text;
+}
+
+void ComparePartitions(const Cluster& former, const Cluster& next, std::string& changes) {
+  const auto named = [](const Cluster& cluster, const std::string& name) {
+    const auto found =
+        std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
+                     [&name](const Partition& partition) { return partition.name == name; });
+    return found == cluster.partitions.end() ? nullptr : &*found;
+  };
+  for (const Partition& is : next.partitions) {
+    const Partition* const was = named(former, is.name);
+    if (was == nullptr) {
+      AddChange(changes, fmt::format("partition {} added, with {}{}", is.name, NodesText(is),
+                                     is.is_default ? ", the default" : ""));
+    } else if (const std::string differences = DifferencesOf(*was, is); !differences.empty()) {
+      AddChange(changes, fmt::format("partition {}: {}", is.name, differences));
+    }
+  }
+  for (const Partition& was : former.partitions) {
+    if (named(next, was.name) == nullptr) {
+      AddChange(changes, fmt::format("partition {} removed", was.name));
+    }
+  }
+}
+
+void AddPartition(const Partition& partition, std::string& text) {
+  text += fmt::format("\n[[partitions]]\nname = {}\n", io::TomlString(partition.name));
+  if (!partition.has_all_nodes) {
+    text += fmt::format("nodes = [{}]\n", partition.nodes.empty()
+                                              ? ""
+                                              : io::TomlString(base::FoldNames(partition.nodes)));
+  }
+  text += partition.is_default ? "default = true\n" : "";
+  const auto add = [&text](std::string_view key, double value) {
+    text += value == 0 ? "" : fmt::format("{} = {}\n", key, value);
+  };
+  add("max_gpus", partition.most_gpus);
+  add("max_time", Seconds(partition.longest));
+  add("default_time", Seconds(partition.default_time));
+}
+
 void AddNode(const NodeSpec& node, std::string& text) {
   const auto add = [&text](std::string_view key, double value) {
     text += value == 0 ? "" : fmt::format("{} = {}\n", key, value);
@@ -241,14 +323,17 @@ void AddNode(const NodeSpec& node, std::string& text) {
 }  // namespace
 
 void GivenConfiguration::Serialize(StateStream& state) {
-  int version = kNoteVersion;
+  int version = cluster.partitions.empty() ? kBeforePartitions : kNoteVersion;
   state(version);
-  if (version != kNoteVersion) {
+  if (version < kBeforePartitions || version > kNoteVersion) {
     return state.Fail();
   }
   state(number, author, since, changes, options, names.preset, names.policy, names.placement,
         names.admission, names.tuning, names.grouping, preset, models, cluster.name, cluster.nodes,
         cluster.gpu_types, cluster.checkpoint_interval);
+  if (version > kBeforePartitions) {
+    state(cluster.partitions);
+  }
 }
 
 std::string GivenConfiguration::Note() const {
@@ -285,7 +370,7 @@ Result<GivenConfiguration> FromText(const std::string& path, std::string_view te
   scenario::PresetRequest& names = given.names;
   RETURN_IF_ERROR(io::FirstFailure({
       section.CheckKeys({"preset", "policy", "placement", "admission", "grouping", "tuning",
-                         "cluster", "nodes", "gpu_types"}),
+                         "cluster", "nodes", "gpu_types", "partitions"}),
       section.ReadText("preset", names.preset),
       section.ReadText("policy", names.policy),
       section.ReadText("placement", names.placement),
@@ -295,7 +380,8 @@ Result<GivenConfiguration> FromText(const std::string& path, std::string_view te
   }));
   ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
   std::erase_if(root.entries, [](const io::TomlEntry& entry) {
-    return entry.key != "cluster" && entry.key != "nodes" && entry.key != "gpu_types";
+    return entry.key != "cluster" && entry.key != "nodes" && entry.key != "gpu_types" &&
+           entry.key != "partitions";
   });
   ASSIGN_OR_RETURN(given.cluster, trace::ParseClusterToml(path, root));
   return given;
@@ -329,6 +415,7 @@ Result<GivenConfiguration> Merged(const GivenConfiguration& present,
                   })) {
     merged.cluster.gpu_types = asked.cluster.gpu_types;
   }
+  take(before.cluster.partitions, asked.cluster.partitions, merged.cluster.partitions);
   MergeNodes(before.cluster, asked.cluster, merged.cluster);
   return merged;
 }
@@ -363,6 +450,7 @@ std::string ChangesBetween(const GivenConfiguration& former, const GivenConfigur
       AddChange(changes, fmt::format("GPU type {} has speed {:g}, now 1", type.name, type.speed));
     }
   }
+  ComparePartitions(former.cluster, next.cluster, changes);
   return changes;
 }
 
@@ -393,6 +481,9 @@ std::string TextOf(const GivenConfiguration& given) {
     text += fmt::format("\n[[gpu_types]]\nname = {}\nspeed = {}\n", io::TomlString(type.name),
                         type.speed);
   }
+  for (const Partition& partition : given.cluster.partitions) {
+    AddPartition(partition, text);
+  }
   return text;
 }
 
@@ -403,6 +494,7 @@ Result<engine::SharedConfiguration> Configurations::Read(
   }
   ASSIGN_OR_RETURN(GivenConfiguration given, GivenConfiguration::From(note));
   PutInPlace(present.cluster, given.cluster);
+  RETURN_IF_ERROR(model::CheckPartitions(given.cluster));
   ASSIGN_OR_RETURN(const std::string preset, scenario::PresetContent(given.names.preset));
   if (preset != given.preset) {
     return BadInput("preset '" + given.names.preset +

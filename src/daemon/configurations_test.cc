@@ -87,6 +87,82 @@ TEST(ConfigurationsTest, TheTextSaysTheSame) {
   EXPECT_EQ(ChangesBetween(given, again), "");
 }
 
+constexpr const char* kParted = R"(
+[[nodes]]
+name = "n"
+count = 4
+gpus = 8
+[[partitions]]
+name = "debug"
+nodes = ["n[0-1]"]
+default = true
+max_gpus = 4
+max_time = "1h"
+default_time = "10m"
+[[partitions]]
+name = "all"
+)";
+
+TEST(ConfigurationsTest, PartitionsArePartOfNoteAndText) {
+  const ScratchFolder scratch;
+  const GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", kParted));
+  const Result<GivenConfiguration> noted = GivenConfiguration::From(given.Note());
+  ASSERT_TRUE(noted.ok());
+  EXPECT_EQ(noted.value().cluster.partitions, given.cluster.partitions);
+  const Result<GivenConfiguration> again = FromText("c.toml", TextOf(given));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again.value().cluster.partitions, given.cluster.partitions);
+  EXPECT_EQ(ChangesBetween(given, again.value()), "");
+}
+
+TEST(ConfigurationsTest, ChangesOfPartitionsAreNamed) {
+  const ScratchFolder scratch;
+  const GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", kParted));
+  GivenConfiguration next = given;
+  next.cluster.partitions[0].nodes = {"n0", "n3"};
+  next.cluster.partitions[0].most_gpus = 0;
+  next.cluster.partitions[1].name = "whole";
+  EXPECT_EQ(ChangesBetween(given, next),
+            "partition debug: nodes n[0-1], now nodes n[0,3], max_gpus 4, now any; partition whole "
+            "added, with all nodes; partition all removed");
+  next.cluster.partitions.clear();
+  EXPECT_EQ(ChangesBetween(given, next), "partition debug removed; partition all removed");
+}
+
+// The node that has been removed is in no partition any more, or the text could not be read again.
+TEST(ConfigurationsTest, ANodeThatIsRemovedLeavesItsPartition) {
+  const ScratchFolder scratch;
+  const GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", kParted));
+  const Configurations configurations("");
+  const Result<engine::SharedConfiguration> first =
+      configurations.Read(given.Note(), engine::Configuration{.cluster = given.cluster});
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  GivenConfiguration next = given;
+  next.cluster.nodes.erase(next.cluster.nodes.begin() + 1);
+  const Result<engine::SharedConfiguration> second =
+      configurations.Read(next.Note(), *first.value());
+  ASSERT_TRUE(second.ok()) << second.error().message;
+  EXPECT_EQ(second.value()->cluster.partitions[0].nodes, std::vector<std::string>{"n0"});
+  EXPECT_TRUE(FromText("c.toml", second.value()->text).ok());
+}
+
+TEST(ConfigurationsTest, PoliciesThatPlanForAllGpusTakeNoPartitionOfSome) {
+  const ScratchFolder scratch;
+  const Configurations configurations("");
+  for (const char* const policy : {"gandiva", "chronus"}) {
+    const std::string file = scratch.Write("cluster.toml", kParted);
+    Result<GivenConfiguration> given = Given(
+        {.policy = policy, .placement = std::string(policy) == "gandiva" ? "gandiva" : ""}, file);
+    ASSERT_TRUE(given.ok());
+    const Result<engine::SharedConfiguration> read = configurations.Read(
+        given.value().Note(), engine::Configuration{.cluster = given.value().cluster});
+    ASSERT_FALSE(read.ok()) << policy;
+    EXPECT_THAT(read.error().message,
+                HasSubstr("plans as if each job could have every GPU, but partition 'debug' has "
+                          "only some of the nodes"));
+  }
+}
+
 TEST(ConfigurationsTest, ATextMakesTheNextOne) {
   const Configurations configurations("");
   GivenConfiguration given = GivenBy("fifo", "2x4");

@@ -303,8 +303,8 @@ Status Engine::CheckGrant(JobId job, const Grant& grant) {
   if (const std::string conflict = parts_->grants.Conflict(job, grant); !conflict.empty()) {
     return parts_->scheduler.check().Broken(job, conflict);
   }
-  if (parts_->types.several()) {
-    if (const std::string conflict = parts_->types.Conflict(*jobs_.At(job).spec, grant);
+  if (parts_->choices.several()) {
+    if (const std::string conflict = parts_->choices.Conflict(*jobs_.At(job).spec, grant);
         !conflict.empty()) {
       return parts_->scheduler.check().Broken(job, conflict);
     }
@@ -361,7 +361,7 @@ void Engine::Drop(JobId job, TimePoint now) {
 
 std::optional<int> Engine::DemandKindOf(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;
-  const std::optional<scheduler::DemandClass> known = parts_->types.KnownClassOf(spec, spec.gpus);
+  const std::optional<scheduler::DemandClass> known = parts_->choices.KnownClassOf(spec, spec.gpus);
   return known ? std::optional(known->kind) : std::nullopt;
 }
 

@@ -143,7 +143,7 @@ class Engine final {
   // Of the demand class of the job (model::Blocked::kind); nothing: there has been no such demand.
   [[nodiscard]] std::optional<int> DemandKindOf(JobId job) const;
   // How many there have been.
-  [[nodiscard]] std::size_t demand_kinds() const { return parts_->types.kinds(); }
+  [[nodiscard]] std::size_t demand_kinds() const { return parts_->choices.kinds(); }
   // The jobs that wait, in the order in which the policy serves them; empty: it keeps none.
   // O(live jobs log live jobs).
   [[nodiscard]] std::vector<JobId> WaitingInOrder() const {

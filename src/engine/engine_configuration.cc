@@ -2,12 +2,14 @@
 // How an engine takes another configuration: jobs and nodes stay, and every part that follows from
 // the configuration is made anew of them.
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/try.h"
 #include "engine/engine.h"
+#include "model/node_classes.h"
 #include "model/slices.h"
 
 namespace trainyard::engine {
@@ -72,7 +74,8 @@ class Engine::Change {
 
  private:
   void AccrueAll();
-  void TakeGpusNotInNext();
+  void TakeGpusNotInNext(const model::NodeClasses& classes);
+  void ListFinishing(const model::NodeClasses& classes);
   void AdoptData();
   void AdoptJobs();
   void Rebind(JobId job);
@@ -85,8 +88,10 @@ class Engine::Change {
 void Engine::Change::Make() {
   CHECK(next_->cluster.nodes.size() >= engine_.cluster().nodes.size());
   AccrueAll();
-  TakeGpusNotInNext();
+  const model::NodeClasses classes(next_->cluster);
+  TakeGpusNotInNext(classes);
   engine_.nodes_.List(engine_.cluster(), next_->cluster);
+  ListFinishing(classes);
   former_ = std::move(engine_.parts_);
   engine_.parts_ =
       std::make_unique<Parts>(next_, former_->book(), engine_.jobs_, engine_.nodes_.all());
@@ -107,7 +112,7 @@ void Engine::Change::AccrueAll() {
   }
 }
 
-void Engine::Change::TakeGpusNotInNext() {
+void Engine::Change::TakeGpusNotInNext(const model::NodeClasses& classes) {
   const model::JobRecords& jobs = engine_.jobs_;
   std::vector<JobId> running = jobs.running();
   std::sort(running.begin(), running.end(), [&jobs](JobId a, JobId b) {
@@ -115,11 +120,26 @@ void Engine::Change::TakeGpusNotInNext() {
   });
   Keeping keeping(engine_.cluster(), *next_);
   for (const JobId job : running) {
-    const bool in_the_way = jobs.IsFinishing(job) && next_->bundle.traits().may.name_gpus &&
-                            engine_.nodes_.LiesOn(job, true);
-    if (in_the_way || !keeping.Keeps(jobs[job].grant)) {
+    const bool names_gpus = next_->bundle.traits().may.name_gpus;
+    const bool in_the_way = jobs.IsFinishing(job) && names_gpus && engine_.nodes_.LiesOn(job, true);
+    const bool loses_place = !classes.InPartition(*jobs[job].spec, jobs[job].grant.slices) &&
+                             (names_gpus || !engine_.nodes_.MayFinish(job));
+    if (in_the_way || loses_place || !keeping.Keeps(jobs[job].grant)) {
       ++engine_.jobs_[job].preemptions;
       engine_.TakeGpus(job, false);
+    }
+  }
+}
+
+// Jobs on nodes that have left their partition run there until they end.
+void Engine::Change::ListFinishing(const model::NodeClasses& classes) {
+  const std::set<JobId> finishing = engine_.nodes_.JobsFinishing(classes);
+  const std::vector<JobId> running = engine_.jobs_.running();
+  for (const JobId job : running) {
+    if (finishing.contains(job) && !engine_.jobs_.IsFinishing(job)) {
+      engine_.jobs_.LeaveAlone(job);
+    } else if (!finishing.contains(job) && engine_.jobs_.IsFinishing(job)) {
+      engine_.jobs_.ReturnToPolicy(job);
     }
   }
 }

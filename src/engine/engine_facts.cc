@@ -252,12 +252,16 @@ void Engine::TakeResize(const model::Event& event) {
     TakeGpus(event.job(), false);
     ++job.resizes;
   }
+  const bool moved = spec->queue != job.spec->queue && job.phase.get() == model::JobPhase::kRunning;
   // As submissions are: what has been measured goes before what is stated.
   jobs_.Respecify(event.job(), resized || parts_->measured == nullptr
                                    ? spec
                                    : parts_->measured->Corrected(spec));
   parts_->ledger.Learn(job);
   parts_->charges.Price(job);
+  if (moved && !parts_->choices.classes().InPartition(*job.spec, job.grant.slices)) {
+    TakeGpus(event.job(), false);
+  }
   if (!resized) {
     eligibility_.Respecified(event.job());
   }

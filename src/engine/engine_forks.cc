@@ -119,7 +119,7 @@ void Engine::Serialize(StateStream& state) {
   jobs_.Serialize(state);
   parts_->instants.Serialize(state);
   parts_->charges.Serialize(state);
-  state(nodes_, ends, first_end_, first_end_early_, parts_->types, in_charge_, now_, decisions_,
+  state(nodes_, ends, first_end_, first_end_early_, parts_->choices, in_charge_, now_, decisions_,
         events_, resized_);
   if (state.job_fields() > model::kFieldsBeforeConditions) {
     eligibility_.Serialize(state);
@@ -136,7 +136,7 @@ void Engine::Serialize(StateStream& state) {
     if (!is_possible) {
       return state.Fail();
     }
-    jobs_.Resume(nodes_.JobsNotOnUp());
+    jobs_.Resume(nodes_.JobsFinishing(parts_->choices.classes()));
     parts_->charges.CountDecisions(decisions_);
     parts_->views.SetNow(now_);
     Use(selector_ != nullptr ? configuration().candidates[in_charge_]

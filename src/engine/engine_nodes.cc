@@ -19,6 +19,10 @@ class Engine::NodeChange {
   void TakeAway(const model::Event& event);
   void Preempt(JobId job, bool loses_work);
   void TellScheduler(bool with_jobs);
+  [[nodiscard]] bool IsInPartition(JobId job) const {
+    const model::JobRecord& record = engine_.jobs_.At(job);
+    return engine_.parts_->choices.classes().InPartition(*record.spec, record.grant.slices);
+  }
   [[nodiscard]] bool NamesGpus() const { return engine_.parts_->scheduler.traits().may.name_gpus; }
 
   Engine& engine_;
@@ -47,7 +51,7 @@ void Engine::NodeChange::Open(const model::Event& event) {
   nodes_.Set(node_, true, engine_.cluster());
   const std::vector<JobId> jobs = nodes_.JobsOn(node_);  // finishing, as the node was not up
   for (const JobId job : jobs) {
-    if (!nodes_.LiesOn(job, false)) {
+    if (!nodes_.LiesOn(job, false) && IsInPartition(job)) {
       engine_.jobs_.ReturnToPolicy(job);
     } else if (NamesGpus()) {
       Preempt(job, false);
@@ -70,7 +74,7 @@ void Engine::NodeChange::Cordon(const model::Event& event) {
   std::vector<JobId> finishing = nodes_.JobsOn(node_);
   std::erase_if(finishing, [&](JobId job) {
     const bool may_finish =
-        engine_.jobs_.IsFinishing(job) || nodes_.MayFinish(job, node_, NamesGpus());
+        engine_.jobs_.IsFinishing(job) || nodes_.MayFinishOn(node_, job, NamesGpus());
     if (!may_finish) {
       Preempt(job, false);
     }

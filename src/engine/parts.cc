@@ -33,13 +33,14 @@ Parts::Parts(std::shared_ptr<const Configuration> with, std::optional<profile::M
              ledger, charges),
       views(configuration->cluster, records, ledger),
       instants(configuration->rules),
-      types(configuration->cluster, *configuration->rates),  // the same classes of demands for ever
+      choices(configuration->cluster,
+              *configuration->rates),  // the same classes of demands for ever
       scheduler({.cluster = configuration->cluster,
                  .nodes_up = up,
                  .jobs = records,
                  .views = views,
                  .data = charges.data(),
-                 .types = types},
+                 .choices = choices},
                 configuration->bundle,
                 configuration->rules.preemption.rule == model::Preemption::Rule::kSound) {
   views.SetWork(scheduler.traits().needs.work_left);

@@ -16,8 +16,8 @@
 #include "engine/job_views.h"
 #include "model/job_records.h"
 #include "profile/measured_model.h"
+#include "scheduler/node_choices.h"
 #include "scheduler/scheduler.h"
-#include "scheduler/type_choices.h"
 
 namespace trainyard::engine {
 
@@ -45,7 +45,7 @@ struct Parts {
   Grants grants;
   JobViews views;
   Instants instants;
-  scheduler::TypeChoices types;
+  scheduler::NodeChoices choices;
   scheduler::Scheduler scheduler;
 };
 

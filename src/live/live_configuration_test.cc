@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A live cluster whose configuration changes: nodes and policy, also over restarts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -195,6 +196,132 @@ TEST_F(LiveConfigurationTest, AnotherPolicyKeepsWhatRunsAndServesTheQueueInItsOr
   Tell(10, Report(1, 1, v1::AttemptReport::EXITED));
   EXPECT_EQ(StateOf(4), v1::STARTING);
   EXPECT_EQ(StateOf(3), v1::WAITING);
+}
+
+// Node a is "short", for an hour at most, and the default one; node b is "long".
+std::vector<Partition> ShortAndLong() {
+  return {{.name = "short",
+           .has_all_nodes = false,
+           .nodes = {"a"},
+           .is_default = true,
+           .most_gpus = 2,
+           .longest = std::chrono::hours(1)},
+          {.name = "long", .has_all_nodes = false, .nodes = {"b"}}};
+}
+
+class PartitionsTest : public LiveConfigurationTest {
+ protected:
+  PartitionsTest() {
+    cluster_.partitions = ShortAndLong();
+    Add("parted", earliest_);
+  }
+  v1::ClientReply SubmitTo(const std::string& queue, int gpus,
+                           std::optional<double> time_s = std::nullopt,
+                           const std::string& token = "") {
+    v1::ClientRequest request;
+    request.mutable_submit()->set_client_token(token);
+    v1::JobRequest& job = *request.mutable_submit()->mutable_job();
+    job.set_queue(queue);
+    job.set_gpus(gpus);
+    job.mutable_launch()->add_command("train");
+    if (time_s) {
+      job.set_time_s(*time_s);
+    }
+    Step(seconds(1));
+    return Call(request);
+  }
+  v1::JobStatus StatusOf(std::uint64_t job) {
+    return controller_->world().StatusOf(JobAt(job - 1));
+  }
+  v1::ClientReply Move(std::uint64_t job, const std::string& queue) {
+    v1::ClientRequest request;
+    request.mutable_update()->set_job(job);
+    request.mutable_update()->add_fields("queue");
+    request.mutable_update()->mutable_values()->set_queue(queue);
+    return Call(request);
+  }
+};
+
+TEST_F(PartitionsTest, AJobThatNamesNoQueueIsInTheDefaultOneWithItsTimeLimit) {
+  Change("parted");
+  EXPECT_EQ(SubmitTo("", 1, std::nullopt, "once").submit().job(), 1U);
+  EXPECT_EQ(StatusOf(1).request().queue(), "short");
+  EXPECT_EQ(StatusOf(1).request().time_s(), 3600);
+  EXPECT_EQ(SubmitTo("", 1, std::nullopt, "once").submit().job(), 1U);  // the same again
+  EXPECT_EQ(SubmitTo("long", 2).submit().job(), 2U);
+  EXPECT_FALSE(StatusOf(2).request().has_time_s());
+  EXPECT_EQ(said_.messages[10].back().start().id().job(), 1U);
+  EXPECT_EQ(said_.messages[11].back().start().id().job(), 2U);
+}
+
+TEST_F(PartitionsTest, WhatAPartitionDoesNotGiveIsRefused) {
+  Change("parted");
+  EXPECT_EQ(SubmitTo("middle", 1).error().message(),
+            "there is no partition 'middle'; expected a queue that is one of: short, long");
+  EXPECT_EQ(SubmitTo("short", 3).error().message(),
+            "it asks for 3 GPUs; partition 'short' gives a job at most 2");
+  EXPECT_EQ(SubmitTo("", 1, 7200).error().message(),
+            "its time limit is 2h00m; partition 'short' gives a job at most 1h00m");
+}
+
+TEST_F(PartitionsTest, AJobWaitsForItsOwnNodesAndSaysSo) {
+  Change("parted");
+  for (int i = 0; i < 2; ++i) {
+    SubmitTo("long", 2);
+  }
+  EXPECT_EQ(StateOf(2), v1::WAITING);
+  EXPECT_THAT(StatusOf(2).reason(),
+              testing::HasSubstr("not enough free GPUs of partition 'long': 0 of 2 free"));
+  SubmitTo("short", 2);  // strict order: node a is of no use to job 2
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+  EXPECT_EQ(Move(3, "long").error().message(),
+            "job 3 is starting, and another partition has other nodes; expected a job that waits");
+  Run(11, 1);
+  EXPECT_TRUE(Move(2, "short").has_update());
+  EXPECT_EQ(StatusOf(2).request().time_s(), 3600);
+  Run(10, 3);
+  Tell(10, Report(3, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(StateOf(2), v1::STARTING);
+}
+
+// A node leaves the partition of a job that runs there: the job runs on until it ends, and others
+// of its partition get nothing there.
+TEST_F(PartitionsTest, JobsRunOnWhereTheirPartitionIsNoLonger) {
+  Change("parted");
+  Run(11, SubmitTo("long", 1).submit().job());
+  Run(10, SubmitTo("short", 2).submit().job());
+  cluster_.partitions[0].nodes = {"b"};
+  cluster_.partitions[1].nodes = {"a"};
+  Add("swapped", earliest_);
+  Change("swapped");
+  SubmitTo("long", 1);
+  SubmitTo("short", 1);
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_EQ(StateOf(2), v1::RUNNING);
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  EXPECT_EQ(StateOf(4), v1::STARTING);  // beside job 1
+  for (const std::uint64_t entries : {1U, 1000U}) {
+    snapshots_.entries = entries;
+    Open();
+    Hear(20 + entries, HelloOf("a", {Report(2, 1, v1::AttemptReport::RUNNING)}));
+    Hear(30 + entries, HelloOf("b", {Report(1, 1, v1::AttemptReport::RUNNING),
+                                     Report(4, 1, v1::AttemptReport::RUNNING)}));
+    EXPECT_EQ(StateOf(1), v1::RUNNING);
+    EXPECT_EQ(StateOf(3), v1::WAITING);
+  }
+  Tell(1020, Report(2, 1, v1::AttemptReport::EXITED));
+  EXPECT_EQ(StateOf(3), v1::STARTING);
+}
+
+TEST_F(PartitionsTest, NodesSayInWhichTheyAre) {
+  Change("parted");
+  v1::ClientRequest request;
+  request.mutable_nodes();
+  const v1::NodesReply nodes = Call(request).nodes();
+  ASSERT_EQ(nodes.partitions_size(), 2);
+  EXPECT_TRUE(nodes.partitions(0).is_default());
+  EXPECT_EQ(nodes.partitions(0).max_time_s(), 3600);
+  EXPECT_THAT(nodes.nodes(1).partitions(), testing::ElementsAre("long"));
 }
 
 // Open() compares what the last snapshot and the rest of the journal give with the whole journal.

@@ -14,6 +14,14 @@ double Cluster::SpeedOf(std::string_view gpu_type) const {
   return 1;
 }
 
+const Partition* Cluster::PartitionOf(std::string_view queue) const {
+  const auto found =
+      std::find_if(partitions.begin(), partitions.end(), [queue](const Partition& partition) {
+        return queue.empty() ? partition.is_default : partition.name == queue;
+      });
+  return found == partitions.end() ? nullptr : &*found;
+}
+
 int Cluster::total_gpus() const {
   int total = 0;
   for (const NodeSpec& node : nodes) {

@@ -604,8 +604,8 @@ Result<Components> MakeChronusPublished(const Options& options,
         "policy 'chronus-published': lease, unit or slot is too short; expected a lease and a slot "
         "of at least 1 unit, of more than 0 s");
   }
-  return policies::PolicyOf<ChronusPublishedDecision, PublishedLeases>("chronus-published", {},
-                                                                       published);
+  return policies::PolicyOf<ChronusPublishedDecision, PublishedLeases>(
+      "chronus-published", {.needs = {.gpu_types = TypeSupport::kOne}}, published);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "model/gpu_types.h"
+#include "model/node_classes.h"
 
 namespace trainyard::profile {
 namespace {
@@ -220,7 +220,7 @@ class TypedModel final : public ExecutionModel {
   // Of those on which it runs; 0: on none.
   [[nodiscard]] double Slowest(const JobSpec& job, int gpus, model::GpuTypeSet among) const {
     double slowest = 0;
-    model::ForEachType(among, [&](std::size_t type) {
+    model::ForEachOf(among, [&](std::size_t type) {
       const double rate = plain_->RateOn(job, gpus, types_.types()[type]);
       slowest = rate > 0 && (slowest == 0 || rate < slowest) ? rate : slowest;
     });

@@ -59,7 +59,7 @@ double MeasuredModel::Ratio(const JobSpec& job, int gpus, model::GpuTypeSet amon
   }
   double stated = 0;
   double measured = 0;
-  model::ForEachType(among, [&](std::size_t number) {
+  model::ForEachOf(among, [&](std::size_t number) {
     const GpuType& type = types_.types()[number];
     const double rate = stated_.RateOn(job, gpus, type);
     if (rate <= 0) {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "model/event.h"
-#include "model/gpu_types.h"
+#include "model/node_classes.h"
 #include "profile/measured_book.h"
 #include "trainyard/cluster.h"
 #include "trainyard/snapshot.h"

@@ -6,7 +6,7 @@
 #include "base/try.h"
 #include "catalog/catalog.h"
 #include "io/csv_reader.h"
-#include "model/gpu_types.h"
+#include "model/node_classes.h"
 #include "world/forecast.h"
 
 namespace trainyard::scenario {
@@ -65,27 +65,43 @@ Status CheckCores(const Assembly& parts, const Cluster& cluster) {
   return {};
 }
 
-// What cannot do with several GPU types.
-Status CheckOneType(const Assembly& parts, const Cluster& cluster) {
-  const model::GpuTypes types(cluster);
-  if (!types.several()) {
-    return {};
-  }
-  std::string who;
+// What cannot do with nodes of which some are not open to each job, or are faster for it than
+// others; empty: nothing.
+std::string WhatTakesAllForEqual(const Assembly& parts) {
   if (parts.bundle().traits().needs.gpu_types == TypeSupport::kOne) {
-    who = "policy '" + parts.preset.policy.name + "'";
-  } else if (!parts.bundle().names_gpus() || parts.placement.packer) {
-    who = "placement '" + parts.preset.placement.name + "'";
-  } else if (parts.divides_cores()) {
-    who = "tuning '" + parts.preset.tuning->name + "'";
-  } else if (parts.preset.walk && parts.preset.walk->count_first) {
-    who = "the preset with policy '" + parts.preset.policy.name + "'";
+    return "policy '" + parts.preset.policy.name + "'";
   }
-  return who.empty() ? Status()
-                     : InvalidArgument(who + " takes all GPUs for equal, but cluster '" +
-                                       cluster.name + "' has " + types.NamesOf(types.all()) +
-                                       "; expected a cluster of one type, or another, such as "
-                                       "policy srtf with placement consolidated");
+  if (!parts.bundle().names_gpus() || parts.placement.packer) {
+    return "placement '" + parts.preset.placement.name + "'";
+  }
+  if (parts.divides_cores()) {
+    return "tuning '" + parts.preset.tuning->name + "'";
+  }
+  return parts.preset.walk && parts.preset.walk->count_first
+             ? "the preset with policy '" + parts.preset.policy.name + "'"
+             : "";
+}
+
+// Errors: the parts cannot do with several GPU types, or with partitions.
+Status CheckNodes(const Assembly& parts, const Cluster& cluster) {
+  const model::GpuTypes types(cluster);
+  std::string who = WhatTakesAllForEqual(parts);
+  if (types.several() && !who.empty()) {
+    return InvalidArgument(who + " takes all GPUs for equal, but cluster '" + cluster.name +
+                           "' has " + types.NamesOf(types.all()) +
+                           "; expected a cluster of one type, or another, such as policy srtf with "
+                           "placement consolidated");
+  }
+  if (who.empty() && parts.bundle().traits().needs.gpu_types == TypeSupport::kAlike) {
+    who = "policy '" + parts.preset.policy.name + "'";
+  }
+  const Partition* const some = who.empty() ? nullptr : model::FirstWithSomeNodes(cluster);
+  return some == nullptr
+             ? Status()
+             : InvalidArgument(who + " plans as if each job could have every GPU, but partition '" +
+                               some->name +
+                               "' has only some of the nodes; expected partitions of all nodes, or "
+                               "another, such as policy srtf with placement consolidated");
 }
 
 // A grouping makes gangs of the jobs of an ordering, one by one, and nobody else has a say in it.
@@ -160,7 +176,7 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   }
   RETURN_IF_ERROR(CheckPlannedEnds(parts));
   RETURN_IF_ERROR(CheckGrouping(parts));
-  return CheckOneType(parts, cluster);
+  return CheckNodes(parts, cluster);
 }
 
 // One of those that a selector chooses among. What it is does not matter to the rules of the run,

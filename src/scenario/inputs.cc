@@ -8,6 +8,7 @@
 #include "base/try.h"
 #include "catalog/catalog.h"
 #include "loader/loader_execution.h"
+#include "model/node_classes.h"
 #include "profile/execution_model.h"
 #include "profile/measured_file.h"
 #include "trace/clusters/cluster_file.h"
@@ -26,6 +27,17 @@ Status CheckWorkStated(const trace::Trace& trace) {
         "job {} states no work, as no job of format {} does; expected a trace with durations or "
         "iterations",
         job.name, trace.format);
+  });
+}
+
+// Where the cluster has partitions.
+Status EnterPartitions(const Cluster& cluster, trace::Trace& trace) {
+  std::size_t i = 0;
+  return CheckJobs(trace, [&](const JobSpec& /*job*/) -> WhatIsWrong {
+    JobSpec& job = trace.jobs[i++];
+    const Status entered = model::EnterPartition(cluster, job);
+    return entered.ok() ? std::nullopt
+                        : WhatIsWrong(fmt::format("job {}: {}", job.name, entered.error().message));
   });
 }
 
@@ -88,6 +100,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};
   }
+  RETURN_IF_ERROR(EnterPartitions(cluster, trace));
   RETURN_IF_ERROR(trace::ResolveTerms(trace));
   Inputs inputs{.paths = paths,
                 .trace = std::make_shared<trace::Trace>(std::move(trace)),

@@ -13,7 +13,7 @@
 #include "io/file.h"
 #include "loader/loader_execution.h"
 #include "loader/measured_loader.h"
-#include "model/gpu_types.h"
+#include "model/node_classes.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
 
@@ -101,35 +101,41 @@ Status CheckDevices(const JobSpec& job) {
   return {};
 }
 
+// " of partition 'gpu'"; empty: its queue is no partition of some nodes.
+std::string InItsPartition(const model::NodeClasses& classes, const JobSpec& job) {
+  return classes.OpenTo(job.queue) == classes.all() ? "" : " of partition '" + job.queue + "'";
+}
+
 // Those that the job accepts and on which so many GPUs make it run.
-model::GpuTypeSet TypesFor(const Assembly& parts, const model::GpuTypes& types, const JobSpec& job,
-                           int gpus) {
-  model::GpuTypeSet set = 0;
-  model::ForEachType(types.Accepted(job), [&](std::size_t type) {
-    const bool runs = parts.rates->RateOn(job, gpus, types.types()[type]) > 0;
-    set |= model::GpuTypeSet{runs} << type;
+model::NodeClassSet ClassesFor(const Assembly& parts, const model::NodeClasses& classes,
+                               const JobSpec& job, int gpus) {
+  model::NodeClassSet set = 0;
+  model::ForEachOf(classes.Accepted(job), [&](std::size_t one) {
+    const bool runs = parts.rates->RateOn(job, gpus, classes.TypeOf(one)) > 0;
+    set |= model::NodeClassSet{runs} << one;
   });
   return set;
 }
 
-Status CheckRunsOnSome(const Assembly& parts, const model::GpuTypes& types, const JobSpec& job) {
-  const model::GpuTypeSet set = TypesFor(parts, types, job, job.gpus);
+Status CheckRunsOnSome(const Assembly& parts, const model::NodeClasses& classes,
+                       const JobSpec& job) {
+  const model::NodeClassSet set = ClassesFor(parts, classes, job, job.gpus);
   if (set == 0) {
     return InvalidArgument(
         fmt::format("its model has no throughput on {} GPUs of {}; expected a "
                     "profile for one of the types that it accepts",
-                    job.gpus, types.NamesOf(types.Accepted(job))));
+                    job.gpus, classes.NamesOf(classes.Accepted(job))));
   }
-  if (types.GpusOf(set) < job.gpus) {
-    return InvalidArgument(
-        fmt::format("it asks for {} GPUs and runs on {}; expected at most the {} "
-                    "that there are",
-                    job.gpus, types.NamesOf(set), types.GpusOf(set)));
+  if (classes.GpusOf(set) < job.gpus) {
+    return InvalidArgument(fmt::format(
+        "it asks for {} GPUs and runs on {}{}; expected at most the {} that there are", job.gpus,
+        classes.NamesOf(set), InItsPartition(classes, job), classes.GpusOf(set)));
   }
   return {};
 }
 
-Status CheckRunsOnAll(const Assembly& parts, const model::GpuTypes& types, const JobSpec& job) {
+Status CheckRunsOnAll(const Assembly& parts, const model::NodeClasses& classes,
+                      const JobSpec& job) {
   std::vector<int> counts{job.gpus};
   if (const std::span<const int> levels = parts.rates->Levels(job); !levels.empty()) {
     counts.clear();
@@ -138,12 +144,12 @@ Status CheckRunsOnAll(const Assembly& parts, const model::GpuTypes& types, const
     });
   }
   for (const int gpus : counts) {
-    const model::GpuTypeSet lacking = types.all() & ~TypesFor(parts, types, job, gpus);
+    const model::NodeClassSet lacking = classes.all() & ~ClassesFor(parts, classes, job, gpus);
     if (lacking != 0) {
       return InvalidArgument(fmt::format(
           "it does not run on {} GPUs of {}, but policy '{}' counts GPUs of all types alike; "
           "expected a job that runs on all, or another policy (srtf)",
-          gpus, types.NamesOf(lacking), parts.preset.policy.name));
+          gpus, classes.NamesOf(lacking), parts.preset.policy.name));
     }
   }
   return {};
@@ -239,23 +245,28 @@ Status NeedsStages(const Assembly& parts) {
                          "expected throughput profiles, or none");
 }
 
-Status CheckGpuTypes(const Assembly& parts, const Cluster& cluster, const JobSpec& job) {
-  const model::GpuTypes types(cluster);
-  const model::GpuTypeSet accepted = types.Accepted(job);
-  if (accepted == 0) {
-    return InvalidArgument(fmt::format(
-        "it accepts GPUs of type {}; expected one of cluster '{}': {}",
-        fmt::join(job.traits->gpu_types, " or "), cluster.name, types.NamesOf(types.all())));
+Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
+                     const model::NodeClasses& classes, const JobSpec& job) {
+  if (classes.OpenTo(job.queue) == 0) {
+    return InvalidArgument(
+        fmt::format("partition '{}' has no nodes; expected another queue", job.queue));
   }
-  if (!types.several()) {
+  if (classes.Accepted(job) == 0) {
+    return InvalidArgument(
+        fmt::format("it accepts GPUs of type {}; expected one of cluster '{}'{}: {}",
+                    fmt::join(job.traits->gpu_types, " or "), cluster.name,
+                    InItsPartition(classes, job), classes.NamesOf(classes.OpenTo(job.queue))));
+  }
+  if (!classes.several()) {
     return {};
   }
-  return parts.traits().needs.gpu_types == TypeSupport::kAlike ? CheckRunsOnAll(parts, types, job)
-                                                               : CheckRunsOnSome(parts, types, job);
+  return parts.traits().needs.gpu_types == TypeSupport::kAlike
+             ? CheckRunsOnAll(parts, classes, job)
+             : CheckRunsOnSome(parts, classes, job);
 }
 
 Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Cluster& cluster,
-                   JobSpec& job) {
+                   const model::NodeClasses& classes, JobSpec& job) {
   if (models.sensitivity) {
     BindSensitivity(*models.sensitivity, cluster, job);
     if (job.profile_row >= 0 && *job.iterations < 1) {
@@ -275,7 +286,7 @@ Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Clust
     }
   }
   const Status devices = CheckDevices(job);
-  return devices.ok() ? CheckGpuTypes(parts, cluster, job) : devices;
+  return devices.ok() ? CheckHasNodes(parts, cluster, classes, job) : devices;
 }
 
 Status CheckNamesGpus(const Assembly& parts) {
@@ -331,8 +342,10 @@ void TakeLiveJobs(const KnownModels& models, const Assembly& parts,
                   engine::Configuration& configuration) {
   configuration.profiles = models.throughput ? &*models.throughput : nullptr;
   configuration.bind = [&models, &parts,
-                        cluster = std::make_shared<const Cluster>(configuration.cluster)](
-                           JobSpec& job) { return BindLiveJob(models, parts, *cluster, job); };
+                        cluster = std::make_shared<const Cluster>(configuration.cluster),
+                        classes = model::NodeClasses(configuration.cluster)](JobSpec& job) {
+    return BindLiveJob(models, parts, *cluster, classes, job);
+  };
 }
 
 }  // namespace trainyard::scenario

@@ -38,15 +38,17 @@ struct KnownModels {
 // The complaint about a grouping beside profiles that know no stages. REQUIRES: parts.grouping.
 [[nodiscard]] Status NeedsStages(const Assembly& parts);
 
-// Why the job, with its rates known, cannot run on the GPU types of the cluster, or not with these
-// parts. REQUIRES: parts.rates are set.
-[[nodiscard]] Status CheckGpuTypes(const Assembly& parts, const Cluster& cluster,
-                                   const JobSpec& job);
+// Why the job, with its rates known, cannot run on the nodes of its partition with the GPU types
+// that it accepts, or not with these parts. REQUIRES: parts.rates are set; `classes` of that
+// cluster.
+[[nodiscard]] Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
+                                   const model::NodeClasses& classes, const JobSpec& job);
 
 // What a live controller asks of a job before it takes it: binds it to its profile, or says why its
 // policy could not do with it. Of throughput profiles the live world knows by itself.
 [[nodiscard]] Status BindLiveJob(const KnownModels& models, const Assembly& parts,
-                                 const Cluster& cluster, JobSpec& job);
+                                 const Cluster& cluster, const model::NodeClasses& classes,
+                                 JobSpec& job);
 
 // An error where a placement only counts, so that no job could be started.
 [[nodiscard]] Status CheckNamesGpus(const Assembly& parts);

@@ -79,13 +79,13 @@ TEST_F(KnownModelsTest, AJobOfAKnownModelAdvancesByItsProfile) {
   Assembly parts = Assemble(models, {.policy = "fifo", .placement = "synergy"});
   ASSERT_TRUE(MakeLiveRates(models, cluster_, parts).ok());
   JobSpec known{.model = "v", .gpus = 1, .iterations = 100};
-  ASSERT_TRUE(BindLiveJob(models, parts, cluster_, known).ok());
+  ASSERT_TRUE(BindLiveJob(models, parts, cluster_, model::NodeClasses(cluster_), known).ok());
   EXPECT_EQ(known.profile_row, 0);
   EXPECT_EQ(known.duration, FromSeconds(50));
   EXPECT_EQ(parts.rates->TotalWork(known), 100);
   EXPECT_EQ(parts.rates->Preferred(known).milli_cpus, 8000);
   JobSpec other{.model = "w", .gpus = 1, .duration = FromSeconds(30)};
-  ASSERT_TRUE(BindLiveJob(models, parts, cluster_, other).ok());
+  ASSERT_TRUE(BindLiveJob(models, parts, cluster_, model::NodeClasses(cluster_), other).ok());
   EXPECT_EQ(other.profile_row, -1);
   EXPECT_EQ(parts.rates->TotalWork(other), 30);
   EXPECT_EQ(parts.rates->Rate(other, 1), 1);
@@ -96,7 +96,7 @@ TEST_F(KnownModelsTest, JobsWithLoaderWorkersStateWhatTheyNeed) {
   Assembly parts = Assemble(models, {.policy = "torchloader"});
   ASSERT_TRUE(MakeLiveRates(models, cluster_, parts).ok());
   const auto refusal = [&](JobSpec job) {
-    const Status status = BindLiveJob(models, parts, cluster_, job);
+    const Status status = BindLiveJob(models, parts, cluster_, model::NodeClasses(cluster_), job);
     return status.ok() ? "" : status.error().message;
   };
   JobSpec job{.name = "j", .model = "a1", .gpus = 2, .batch_size = 8};

@@ -9,8 +9,8 @@
 #include "loader/loader_execution.h"
 #include "loader/measured_loader.h"
 #include "loader/reallocation.h"
-#include "model/gpu_types.h"
 #include "model/job_fields.h"
+#include "model/node_classes.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
 
@@ -209,14 +209,14 @@ Status MakeModel(const Inputs& inputs, Assembly& parts) {
   return MakePlainRates(inputs, parts);
 }
 
-// Where types matter.
-Status CheckAllGpuTypes(const Inputs& inputs, const Assembly& parts) {
-  const bool several = model::GpuTypes(inputs.cluster).several();
+// Where it matters on which nodes jobs are. They are in their partitions already.
+Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
+  const model::NodeClasses classes(inputs.cluster);
   return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
-    if (!several && model::PartOf<JobTraits>(job).gpu_types.empty()) {
+    if (!classes.several() && model::PartOf<JobTraits>(job).gpu_types.empty()) {
       return std::nullopt;
     }
-    const Status fits = CheckGpuTypes(parts, inputs.cluster, job);
+    const Status fits = CheckHasNodes(parts, inputs.cluster, classes, job);
     return fits.ok() ? std::nullopt
                      : WhatIsWrong(fmt::format("job {}: {}", job.name, fits.error().message));
   });
@@ -227,7 +227,7 @@ Status CheckAllGpuTypes(const Inputs& inputs, const Assembly& parts) {
 Status MakeRates(const Inputs& inputs, Assembly& parts) {
   RETURN_IF_ERROR(MakeModel(inputs, parts));
   parts.rates = profile::OnTypesOf(inputs.cluster, std::move(parts.rates));
-  return CheckAllGpuTypes(inputs, parts);
+  return CheckAllHaveNodes(inputs, parts);
 }
 
 }  // namespace trainyard::scenario

@@ -34,28 +34,36 @@ Packing::Packing(const Cluster& cluster)
     : names_gpus_(false),
       placement_(nullptr),
       data_(nullptr),
-      types_(nullptr),
+      choices_(nullptr),
       free_(cluster),
       all_free_(free_) {}
 
 Packing::Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data,
-                 TypeChoices* types)
+                 NodeChoices* choices)
     : names_gpus_(true),
       placement_(placement),
       data_(data),
-      types_(types),
+      choices_(choices),
       free_(cluster, data),
       all_free_(free_) {}
 
-std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const Grant* former) {
+std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const Grant* former,
+                                    model::NodeClassSet but) {
   if (!demand.slices.empty()) {
     return free_.AreFree(demand.slices) ? std::optional(std::move(demand.slices)) : std::nullopt;
   }
-  if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices)) {
+  if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices) &&
+      MayBeOn(former->slices, job)) {
     return former->slices;
   }
-  return types_ != nullptr && types_->several() ? ChooseByType(job, demand)
-                                                : Choose(free_, job, demand);
+  return choices_ != nullptr && choices_->several() ? ChooseByType(job, demand, but)
+                                                    : Choose(free_, job, demand);
+}
+
+// A job may have lain where it may not lie now: it has another queue, or partitions have changed.
+bool Packing::MayBeOn(const Slices& slices, const JobSpec& job) const {
+  return choices_ == nullptr || !choices_->several() ||
+         choices_->classes().InPartition(job, slices);
 }
 
 // As if nothing were free on nodes that the job avoids.
@@ -73,8 +81,8 @@ std::optional<Slices> Packing::Choose(const FreeGpus& free, const JobSpec& job,
   return ChooseAmong(others, job, demand);
 }
 
-bool Packing::MayUse(const TypeChoices::Choice& choice, NodeId node) const {
-  return types_->types().Has(choice.all, node) &&
+bool Packing::MayUse(const NodeChoices::Choice& choice, NodeId node) const {
+  return choices_->classes().Has(choice.all, node) &&
          !std::binary_search(choice.avoided.begin(), choice.avoided.end(), node);
 }
 
@@ -89,8 +97,8 @@ int Packing::CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpu
   if (!several_kinds()) {
     return whole.total();
   }
-  const TypeChoices::Choice choice = types_->Of(of.kind);
-  const FreeGpus& free = types_->several() ? Of(choice.all).*part : whole;
+  const NodeChoices::Choice choice = choices_->Of(of.kind);
+  const FreeGpus& free = choices_->several() ? Of(choice.all).*part : whole;
   int total = free.total();
   for (const NodeId node : choice.avoided) {
     total -= free.count(node);
@@ -114,7 +122,7 @@ std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& 
 }
 
 bool Packing::IsMixed(const Slices& slices) const {
-  const model::GpuTypes& types = types_->types();
+  const model::GpuTypes& types = choices_->classes().types();
   return std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
     return types.of(slice.node) != types.of(slices.front().node);
   });
@@ -123,28 +131,37 @@ bool Packing::IsMixed(const Slices& slices) const {
 // On the fastest types with room. Of equally fast ones the placement chooses as if they were one,
 // but not GPUs of several if one of them has room; of types that differ only where none has, and
 // then of as few of the fastest as have room together.
-std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& demand) {
-  const TypeChoices::Choice choice = types_->Of(types_->ClassOf(job, demand.gpus).kind);
-  for (const model::GpuTypeSet pool : choice.pools) {
+std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& demand,
+                                            model::NodeClassSet but) {
+  const model::NodeClasses& classes = choices_->classes();
+  NodeChoices::Choice choice = choices_->Of(choices_->ClassOf(job, demand.gpus).kind);
+  if (but != 0) {
+    for (model::NodeClassSet& pool : choice.pools) {
+      pool &= ~but;
+    }
+    std::erase(choice.pools, model::NodeClassSet{0});
+  }
+  for (const model::NodeClassSet pool : choice.pools) {
     std::optional<Slices> chosen = Choose(Of(pool).now, job, demand);
     if (chosen && !IsMixed(*chosen)) {
       return chosen;
     }
     std::optional<Slices> pure;
-    if (std::has_single_bit(pool)) {
+    const model::GpuTypeSet types = classes.TypesOf(pool);
+    if (std::has_single_bit(types)) {
       continue;
     }
-    model::ForEachType(pool, [&](std::size_t type) {
+    model::ForEachOf(types, [&](std::size_t type) {
       if (!pure) {
-        pure = Choose(Of(model::GpuTypeSet{1} << type).now, job, demand);
+        pure = Choose(Of(pool & classes.OfType(type)).now, job, demand);
       }
     });
     if (pure) {
       return pure;
     }
   }
-  model::GpuTypeSet fastest = 0;
-  for (const model::GpuTypeSet pool : choice.pools) {
+  model::NodeClassSet fastest = 0;
+  for (const model::NodeClassSet pool : choice.pools) {
     fastest |= pool;
     if (std::optional<Slices> chosen = Choose(Of(fastest).now, job, demand)) {
       return chosen;
@@ -153,15 +170,15 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
   return std::nullopt;
 }
 
-const Packing::Free& Packing::Of(model::GpuTypeSet types) {
-  const auto known = by_type_.find(types);
-  if (known != by_type_.end()) {
+const Packing::Free& Packing::Of(model::NodeClassSet classes) {
+  const auto known = by_class_.find(classes);
+  if (known != by_class_.end()) {
     return known->second;
   }
   const std::vector<NodeSpec>& nodes = cluster().nodes;
   std::vector<bool> part(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    part[i] = types_->types().Has(types, NodeAt(i));
+    part[i] = choices_->classes().Has(classes, NodeAt(i));
   }
   Free free{.now = FreeGpus(cluster(), data_, part), .all = {}};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -181,10 +198,11 @@ const Packing::Free& Packing::Of(model::GpuTypeSet types) {
   as_in(free.now, all_free_);
   free.all = free.now;
   as_in(free.now, free_);
-  return by_type_.emplace(types, std::move(free)).first->second;
+  return by_class_.emplace(classes, std::move(free)).first->second;
 }
 
-std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand&& demand, const Grant* former) {
+std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand&& demand, const Grant* former,
+                                     model::NodeClassSet but) {
   Grant grant{.gpus = demand.gpus, .sharing = demand.sharing, .running = demand.running};
   if (demand.sharing == Sharing::kCollocated) {
     grant.slices = std::move(demand.slices);  // collocated jobs are in no other's way
@@ -194,7 +212,7 @@ std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand&& demand, const 
     return std::nullopt;
   }
   if (demand.gpus > 0 && names_gpus()) {
-    std::optional<Slices> slices = Find(job, std::move(demand), former);
+    std::optional<Slices> slices = Find(job, std::move(demand), former, but);
     if (!slices) {
       return std::nullopt;
     }
@@ -218,14 +236,14 @@ std::optional<NodeId> Packing::Overcommitted() const {
 
 void Packing::Take(const Slices& slices) {
   free_.Take(slices);
-  for (auto& [types, free] : by_type_) {
+  for (auto& [classes, free] : by_class_) {
     free.now.Take(slices);
   }
 }
 
 void Packing::Return(const Slices& slices) {
   free_.Return(slices);
-  for (auto& [types, free] : by_type_) {
+  for (auto& [classes, free] : by_class_) {
     free.now.Return(slices);
   }
 }
@@ -256,7 +274,7 @@ void Packing::Replace(const Slices& before, const Slices& after) {
 void Packing::SetUp(NodeId node, bool up) {
   free_.SetUp(node, up);
   all_free_.SetUp(node, up);
-  for (auto& [types, free] : by_type_) {
+  for (auto& [classes, free] : by_class_) {
     free.now.SetUp(node, up);
     free.all.SetUp(node, up);
   }
@@ -277,7 +295,7 @@ void Packing::Reserve(const Slices& slices) {
     return all_free_.Take(up.gpus);
   }
   all_free_.Take(up.slices);
-  for (auto& [types, free] : by_type_) {
+  for (auto& [classes, free] : by_class_) {
     free.all.Take(up.slices);
   }
 }
@@ -289,7 +307,7 @@ void Packing::Unreserve(const Slices& slices) {
     return all_free_.Return(up.gpus);
   }
   all_free_.Return(up.slices);
-  for (auto& [types, free] : by_type_) {
+  for (auto& [classes, free] : by_class_) {
     free.all.Return(up.slices);
   }
 }
@@ -300,7 +318,7 @@ bool Packing::IsFree(const Grant& grant) const {
 
 void Packing::Clear() {
   free_ = all_free_;
-  for (auto& [types, free] : by_type_) {
+  for (auto& [classes, free] : by_class_) {
     free.now = free.all;
   }
 }

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "model/blocked.h"
-#include "scheduler/type_choices.h"
+#include "scheduler/node_choices.h"
 #include "trainyard/component.h"
 #include "trainyard/free_gpus.h"
 
@@ -18,14 +18,15 @@ class Packing {
   // All must outlive the packing. Starts with nothing placed, and counts GPUs without naming them.
   explicit Packing(const Cluster& cluster);
   // Names GPUs. `placement`: null: demands and grants say which GPUs. `data` may be
-  // null. `types`: null: all GPUs are alike.
+  // null. `choices`: null: all nodes are alike.
   Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data = nullptr,
-          TypeChoices* types = nullptr);
+          NodeChoices* choices = nullptr);
 
   // A grant for the demand of `job`, taken from the free GPUs; nothing if it does not fit.
-  // Where the job's `former` grant (may be null) is still free, it stays there.
+  // Where the job's `former` grant (may be null) is still free, it stays there. `but`: classes of
+  // nodes where it shall not lie otherwise; REQUIRES: it may have others (NodesFor).
   [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, Demand&& demand,
-                                            const Grant* former);
+                                            const Grant* former, model::NodeClassSet but = 0);
   void Add(const Grant& grant);     // REQUIRES: its GPUs are free
   void Remove(const Grant& grant);  // REQUIRES: it was added
   // The same GPUs with other CPUs and memory. REQUIRES: `before` was added.
@@ -43,7 +44,7 @@ class Packing {
   }
 
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus) const {
-    return types_ == nullptr ? DemandClass{.gpus = gpus} : types_->ClassOf(job, gpus);
+    return choices_ == nullptr ? DemandClass{.gpus = gpus} : choices_->ClassOf(job, gpus);
   }
   [[nodiscard]] int free_gpus() const { return free_.total(); }
   // Free GPUs that such a demand may have, in all and of one node.
@@ -54,14 +55,20 @@ class Packing {
   [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
   // Whether such a demand may have GPUs of the node.
   [[nodiscard]] bool MayUse(const DemandClass& of, NodeId node) const {
-    return !several_kinds() || MayUse(types_->Of(of.kind), node);
+    return !several_kinds() || MayUse(choices_->Of(of.kind), node);
+  }
+  // The classes of nodes that such a demand may have.
+  [[nodiscard]] model::NodeClassSet NodesFor(const DemandClass& of) const {
+    return several_kinds() ? choices_->Of(of.kind).all : kAllNodes;
   }
   // GPUs of the largest node that such a demand may use.
   [[nodiscard]] int largest_node(const DemandClass& of) const {
-    return several_kinds() ? types_->Of(of.kind).largest_node : free_.largest_node();
+    return several_kinds() ? choices_->Of(of.kind).largest_node : free_.largest_node();
   }
   // False: where one demand may lie, any may.
-  [[nodiscard]] bool several_kinds() const { return types_ != nullptr && types_->several_kinds(); }
+  [[nodiscard]] bool several_kinds() const {
+    return choices_ != nullptr && choices_->several_kinds();
+  }
   [[nodiscard]] const Cluster& cluster() const { return free_.cluster(); }
   [[nodiscard]] bool names_gpus() const { return names_gpus_; }
   void Clear();  // removes everything; nodes that are down stay so
@@ -72,6 +79,8 @@ class Packing {
   void Unreserve(const Slices& slices);
 
  private:
+  static constexpr model::NodeClassSet kAllNodes = 1;  // as one class
+
   // Free GPUs, and the same with nothing placed.
   struct Free {
     FreeGpus now;
@@ -79,17 +88,19 @@ class Packing {
   };
 
   // The GPUs for a demand of at least one.
-  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand&& demand,
-                                           const Grant* former);
+  [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand&& demand, const Grant* former,
+                                           model::NodeClassSet but);
+  [[nodiscard]] bool MayBeOn(const Slices& slices, const JobSpec& job) const;
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
                                              const Demand& demand) const;
   [[nodiscard]] std::optional<Slices> ChooseAmong(const FreeGpus& free, const JobSpec& job,
                                                   const Demand& demand) const;
-  [[nodiscard]] bool MayUse(const TypeChoices::Choice& choice, NodeId node) const;
-  [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand);
+  [[nodiscard]] bool MayUse(const NodeChoices::Choice& choice, NodeId node) const;
+  [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand,
+                                                   model::NodeClassSet but);
   [[nodiscard]] Grant OnNodesUp(const Slices& slices) const;
   [[nodiscard]] bool IsMixed(const Slices& slices) const;
-  [[nodiscard]] const Free& Of(model::GpuTypeSet types);
+  [[nodiscard]] const Free& Of(model::NodeClassSet classes);
   [[nodiscard]] int CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole);
   void Take(const Slices& slices);
   void Return(const Slices& slices);
@@ -97,10 +108,10 @@ class Packing {
   bool names_gpus_;
   const Placement* placement_;
   const DataLocality* data_;
-  TypeChoices* types_;  // null: every demand may lie anywhere
+  NodeChoices* choices_;  // null: every demand may lie anywhere
   FreeGpus free_;
-  FreeGpus all_free_;                          // the same with nothing placed
-  std::map<model::GpuTypeSet, Free> by_type_;  // those asked for so far
+  FreeGpus all_free_;                             // the same with nothing placed
+  std::map<model::NodeClassSet, Free> by_class_;  // those asked for so far
 };
 
 }  // namespace trainyard::scheduler

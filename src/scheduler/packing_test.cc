@@ -56,7 +56,7 @@ TEST_F(PackingTest, APlacementThatBreaksItsContractIsNamed) {
 
 TEST_F(PackingTest, AJobIsKeptFromNodesThatItAvoids) {
   const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
-  TypeChoices types(cluster_, *rates);
+  NodeChoices types(cluster_, *rates);
   Packing packing(cluster_, &lowest_, nullptr, &types);
   EXPECT_FALSE(packing.several_kinds());
   JobSpec avoids{.name = "avoids"};
@@ -183,7 +183,7 @@ class TypedPackingTest : public PackingTest {
                 NodeSpec{.gpus = 4, .gpu_type = "A100"}, NodeSpec{.gpus = 4, .gpu_type = "P100"}},
       .gpu_types = {{.name = "A100", .speed = 2}}};
   const std::unique_ptr<ExecutionModel> rates_ = profile::MakeDurationModel();
-  TypeChoices types_{mixed_, *rates_};
+  NodeChoices types_{mixed_, *rates_};
   Packing packing_{mixed_, &lowest_, nullptr, &types_};
 
   static JobSpec Asking(int gpus, std::vector<std::string> types = {}) {

@@ -40,7 +40,7 @@ void Placer::Reopen() {
 void Placer::Refill() {
   ClearPlaced();
   packing_ = bundle_.names_gpus()
-                 ? Packing(context_.cluster, bundle_.placement, &context_.data, &context_.types)
+                 ? Packing(context_.cluster, bundle_.placement, &context_.data, &context_.choices)
                  : Packing(context_.cluster);
   counting_.reset();
   if (walk_.count_first) {

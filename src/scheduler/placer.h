@@ -11,10 +11,10 @@
 
 #include "model/job_records.h"
 #include "scheduler/bundle.h"
+#include "scheduler/node_choices.h"
 #include "scheduler/packing.h"
 #include "scheduler/proposal_check.h"
 #include "scheduler/queue/ordered_list.h"
-#include "scheduler/type_choices.h"
 #include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
 
@@ -27,7 +27,7 @@ struct SchedulerContext {
   const model::JobRecords& jobs;
   const JobTable& views;  // the same jobs, as components see them
   const DataLocality& data;
-  TypeChoices& types;
+  NodeChoices& choices;
 };
 
 class Placer {

@@ -87,7 +87,7 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
   }
   Selection selection{.complete = true};
   selection.placed.reserve(demands.size());
-  bool stopped = false;
+  model::NodeClassSet awaited = 0;  // by those whom nobody may pass
   for (Demand& demand : demands) {
     const JobId job = demand.job;
     const DemandClass of = ClassOf(demand, jobs, packing);
@@ -97,19 +97,23 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
     std::optional<Grant> grant;
     Placed placed{.job = job, .restart = demand.restart, .credit = demand.credit};
     const std::vector<JobId> partners = std::move(demand.partners);  // one place for all
-    if (!stopped) {
+    const model::NodeClassSet nodes = packing.NodesFor(of);
+    if (nodes == 0 || (nodes & ~awaited) != 0) {
       const Grant& held = jobs.grant(job);
       const bool keeps = walk.keep_running && held.gpus > 0;
-      grant = packing.TryAdd(jobs.spec(job), std::move(demand), keeps ? &held : nullptr);
+      grant = packing.TryAdd(jobs.spec(job), std::move(demand), keeps ? &held : nullptr, awaited);
     }
     if (grant) {
       placed.grant = std::move(*grant);
       AddPlaced(selection, std::move(placed), partners);
       continue;
     }
-    const model::WaitReason reason = stopped ? model::WaitReason::kBehindHead : packing.WhyNot(of);
-    selection.blocked.push_back({job, of.gpus, reason, of.kind});
-    stopped = stopped || (walk.misfit == Misfit::kStop && packing.CanBeMet(of));
+    selection.blocked.push_back(
+        {job, of.gpus, (nodes & awaited) != 0 ? model::WaitReason::kBehindHead : packing.WhyNot(of),
+         of.kind});
+    if (walk.misfit == Misfit::kStop && packing.CanBeMet(of)) {
+      awaited |= nodes;
+    }
   }
   return selection;
 }

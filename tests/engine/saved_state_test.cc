@@ -77,6 +77,8 @@ std::vector<JobSpec> Varied(std::vector<JobSpec> jobs, unsigned seed, bool elast
       traits.deadlines = {{*job.deadline, 5}, {*job.deadline + FromSeconds(300), 1}};
     }
     job.priority = static_cast<int>(random() % 2);
+    job.queue =
+        std::vector<std::string>{"", "long", "debug"}[job.submit.time_since_epoch().count() % 3];
     if (!elastic) {
       AddTerms(traits, job.submit, random);
     }
@@ -362,8 +364,36 @@ void ChangeANode(Cluster& cluster, bool several_types, std::mt19937& random) {
   }
 }
 
-// The run with another policy, placement, rules or nodes from some instant on.
+// Two partitions, of some nodes or of all, or one of them, or none.
+void ChangePartitions(Cluster& cluster, std::mt19937& random) {
+  cluster.partitions.clear();
+  for (const char* const name : {"long", "debug"}) {
+    if (random() % 4 == 0) {
+      continue;
+    }
+    Partition& partition = cluster.partitions.emplace_back(
+        Partition{.name = name, .has_all_nodes = random() % 3 == 0});
+    for (const NodeSpec& node : cluster.nodes) {
+      if (!partition.has_all_nodes && random() % 2 == 0) {
+        partition.nodes.push_back(node.name);
+      }
+    }
+    partition.is_default = cluster.partitions.size() == 1 && random() % 2 == 0;
+  }
+}
+
+bool TakesPartitions(const TestRun& run) {
+  const TestParts parts(run);
+  const scheduler::Bundle bundle = parts.Setup().configuration->bundle;
+  return bundle.names_gpus() && bundle.packer == nullptr && bundle.traits().needs.gpu_types == TypeSupport::kAny;
+}
+
+// The run with another policy, placement, rules, nodes or partitions from some instant on.
 TestRun Changed(TestRun run, const Case& one, std::mt19937& random) {
+  if (random() % 3 == 0 && TakesPartitions(run)) {
+    ChangePartitions(run.cluster, random);
+    return run;
+  }
   switch (random() % 4) {
     case 0: {
       std::vector<Case> others = Cases();
@@ -377,6 +407,9 @@ TestRun Changed(TestRun run, const Case& one, std::mt19937& random) {
       run.admission = other.admission;
       run.grouping = other.grouping;
       run.walk = other.walk;
+      if (!TakesPartitions(run)) {
+        run.cluster.partitions.clear();
+      }
       return run;
     }
     case 1:
@@ -407,6 +440,7 @@ class Followed {
     const Result<std::span<const model::Action>> actions = first_.Step(batch);
     ASSERT_TRUE(actions.ok()) << actions.error().message;
     const std::string expected = engine::EncodeActions(actions.value());
+    ExpectInPartitions(actions.value());
     for (const std::unique_ptr<engine::Engine>& other : others_) {
       const Result<std::span<const model::Action>> same = other->Step(batch);
       ASSERT_TRUE(same.ok()) << same.error().message;
@@ -452,6 +486,30 @@ class Followed {
   }
 
  private:
+  // Whatever a job is given lies on nodes of its partition: of the default one if it has none.
+  void ExpectInPartitions(std::span<const model::Action> actions) const {
+    const Cluster& cluster = first_.cluster();
+    for (const model::Action& action : actions) {
+      if (action.grant.gpus == 0 || action.kind == model::ActionKind::kPace) {
+        continue;
+      }
+      const Partition* partition = nullptr;
+      for (const Partition& one : cluster.partitions) {
+        const bool is_named = one.name == first_.records()[Index(action.job)].spec->queue;
+        partition = is_named || (partition == nullptr && one.is_default) ? &one : partition;
+        if (is_named) {
+          break;
+        }
+      }
+      for (const Slice& slice : action.grant.slices) {
+        const std::string& name = cluster.nodes[Index(slice.node)].name;
+        ASSERT_TRUE(partition == nullptr || partition->has_all_nodes ||
+                    std::count(partition->nodes.begin(), partition->nodes.end(), name) == 1)
+            << "job " << Index(action.job) << " is given node " << name << " by action " << static_cast<int>(action.kind);
+      }
+    }
+  }
+
   // Jobs whose GPUs are theirs alone.
   [[nodiscard]] std::size_t HoldersOfWhole() const {
     return static_cast<std::size_t>(std::count_if(

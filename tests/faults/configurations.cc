@@ -16,15 +16,33 @@
 namespace trainyard::faults {
 
 std::string FaultConfiguration::Text() const {
-  return fmt::format("{} {} {} {}", number, policy, placement, removed);
+  return fmt::format("{} {} {} {} {}", number, policy, placement, removed, parted);
 }
 
 std::optional<FaultConfiguration> FaultConfiguration::From(const std::string& text) {
   FaultConfiguration read;
   std::istringstream in(text);
-  in >> read.number >> read.policy >> read.placement >> read.removed;
+  in >> read.number >> read.policy >> read.placement >> read.removed >> read.parted;
   return in && in.eof() ? std::optional(read) : std::nullopt;
 }
+
+namespace {
+
+// Where the policy can do with them. A job that names neither is in the default one.
+void AddPartitions(const FaultConfiguration& of, Cluster& cluster) {
+  if (of.parted == 0) {
+    return;
+  }
+  Partition first{.name = kFirstNodes, .has_all_nodes = false};
+  Partition others{.name = kOtherNodes, .has_all_nodes = false, .is_default = true};
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    Partition& partition = i < static_cast<std::size_t>(of.parted) ? first : others;
+    partition.nodes.push_back(cluster.nodes[i].name);
+  }
+  cluster.partitions = {first, others};
+}
+
+}  // namespace
 
 // What the program takes the policy for. Those that remember something are what they are: snapshots
 // of another program have their memories.
@@ -48,6 +66,7 @@ engine::SharedConfiguration FaultConfigurations::Make(const FaultConfiguration& 
   if (of.removed >= 0) {
     cluster.nodes[static_cast<std::size_t>(of.removed)].gpus = 0;
   }
+  AddPartitions(of, cluster);
   const std::shared_ptr<engine::Configuration> made = parts->Configure(std::move(cluster));
   made->rules = {};
   made->overheads = {};

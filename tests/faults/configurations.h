@@ -12,11 +12,18 @@
 
 namespace trainyard::faults {
 
+// The partitions, where there are any.
+inline constexpr const char* kFirstNodes = "first";
+inline constexpr const char* kOtherNodes = "others";
+
 struct FaultConfiguration {
   std::uint64_t number = 0;
   std::string policy{};
   std::string placement{};
   int removed = -1;  // the node that is not there; -1: all are
+  // The first so many nodes are a partition of their own, and the others the default one; 0: there
+  // are none.
+  int parted = 0;
 
   [[nodiscard]] std::string Text() const;
   [[nodiscard]] static std::optional<FaultConfiguration> From(const std::string& text);

@@ -25,6 +25,7 @@ void Add(const FaultResult& result, FaultResult& sum) {
   sum.drains += result.drains;
   sum.paused_steps += result.paused_steps;
   sum.configured += result.configured;
+  sum.parted += result.parted;
   sum.full_disks += result.full_disks;
   sum.clock_jumps += result.clock_jumps;
   sum.completed += result.completed;
@@ -52,10 +53,10 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
       "{} "
       "partitions, {} jumps of clocks, {} full disks; nodes were sick {} times, ended {} attempts "
       "and were drained {} times; {} workers failed for others' ends; {} steps with decisions "
-      "paused; {} changes of the configuration\n",
+      "paused; {} changes of the configuration, {} grants on clusters with partitions\n",
       sum.controller_crashes, sum.resumed, sum.upgrades, sum.agent_crashes, sum.node_crashes,
       sum.partitions, sum.clock_jumps, sum.full_disks, sum.sick_nodes, sum.node_failures,
-      sum.drains, sum.failed_for_others, sum.paused_steps, sum.configured);
+      sum.drains, sum.failed_for_others, sum.paused_steps, sum.configured, sum.parted);
   fmt::print(
       "checked: {} jobs completed, {} cancelled, {} ended at their time limit, {} rejected as "
       "their "

@@ -65,6 +65,7 @@ struct FaultResult {
   int failed_for_others = 0;  // workers that have failed as others of their attempt had gone
   int drains = 0;             // by the controller itself, as seen
   int configured = 0;         // other configurations in force
+  int parted = 0;             // grants on clusters with partitions
   int paused_steps = 0;       // of controllers whose decisions are paused
   int completed = 0;
   int cancelled = 0;

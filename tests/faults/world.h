@@ -256,10 +256,12 @@ class World final : public live::LiveOutput {
   void Switch(bool pauses, bool on);
   // An admin puts another policy in force at times, or removes a node and lets it come back; in
   // half of the worlds whose policy may have any other in its place.
+  [[nodiscard]] int PartedNodes() const;
   void PlanConfigurations();
   void ChangeConfiguration(FaultConfiguration next, bool insists);
   // What an admin has been told of is in force, or something later.
   void CheckConfiguration();
+  void CheckPartitions(const engine::Configuration& now);
   // While decisions are paused none is made, while the controller is closed it has no further job,
   // and what an operator has been told is so.
   void CheckSwitches();
@@ -295,6 +297,10 @@ class World final : public live::LiveOutput {
   // Null: nobody changes it.
   std::unique_ptr<FaultConfigurations> configurations_;
   std::uint64_t configured_ = 0;  // the number of which an admin has been told
+  // The configuration of the last look at grants (none: of another start of the controller), and
+  // these.
+  std::optional<std::uint64_t> parted_by_{};
+  std::vector<Slices> seen_grants_{};
   scenario::Assembly parts_;
   bool shares_gpus_ = false;
   live::SnapshotRules snapshots_;

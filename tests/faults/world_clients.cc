@@ -141,6 +141,9 @@ void World::MakeTerms(Client& client, int most_tasks) {
   }
   terms.priority = client.job.launch().priority();
   client.job.set_user(fmt::format("u{}", Pick(2)));
+  if (configurations_ != nullptr && finishes_() % 3 == 0) {
+    client.job.set_queue(kFirstNodes);
+  }
 }
 
 // What it waits for, of the jobs of which clients know by now.

@@ -251,6 +251,7 @@ void World::CrashController() {
   CountStates(disk_.has_crashed() ? FaultKind::kCrashInWrite : FaultKind::kControllerCrash, {});
   controller_.reset();
   accounts_.Lose();
+  parted_by_.reset();
   calls_.clear();
   disk_.FailIn(0, false);
   for (auto& [number, connection] : connections_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "faults/world.h"
 
@@ -137,6 +138,13 @@ bool CanChange(const std::string& policy) {
   return std::find(kChanging.begin(), kChanging.end(), policy) != kChanging.end();
 }
 
+// How many nodes the first partition has. Where all nodes that a job may have agree that it does
+// not run there, it is its own fault: they are enough for that not to be their faults by chance.
+int World::PartedNodes() const {
+  return cluster_.nodes.size() < 4 || lacks_programs_ ? 0
+                                                      : static_cast<int>(cluster_.nodes.size() / 2);
+}
+
 void World::PlanConfigurations() {
   if (configurations_ == nullptr) {
     return;
@@ -149,7 +157,8 @@ void World::PlanConfigurations() {
         .policy = kChanging.at(random() % kChanging.size()),
         .placement = kPlacements.at(random() % kPlacements.size()),
         .removed = static_cast<int>(random() % (2 * cluster_.nodes.size())) -
-                   static_cast<int>(cluster_.nodes.size())};
+                   static_cast<int>(cluster_.nodes.size()),
+        .parted = static_cast<int>(random() % 2) * PartedNodes()};
     After(at, [this, next] { ChangeConfiguration(next, false); });
   }
 }
@@ -176,6 +185,35 @@ void World::CheckConfiguration() {
     Violated(
         fmt::format("configuration {}, of which an admin has been told, is lost: {} is in force",
                     configured_, now.number));
+  }
+  CheckPartitions(now);
+}
+
+// What a job has been given since the last look lies on nodes of its partition. `now`: what has
+// been in force all the time since, or that does not matter.
+void World::CheckPartitions(const engine::Configuration& now) {
+  const std::optional<FaultConfiguration> of = FaultConfiguration::From(now.note);
+  if (!of) {
+    return;
+  }
+  const bool counts = std::exchange(parted_by_, now.number) == now.number;
+  const std::span<const model::JobRecord> records = controller_->engine().records();
+  seen_grants_.resize(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Slices& held = records[i].grant.slices;
+    if (held == seen_grants_[i]) {
+      continue;
+    }
+    seen_grants_[i] = held;
+    const bool of_first = records[i].spec->queue == kFirstNodes;
+    result_.parted += counts && of->parted > 0 && !held.empty() ? 1 : 0;
+    for (const Slice& slice : held) {
+      const bool is_first = Index(slice.node) < static_cast<std::size_t>(of->parted);
+      if (counts && of->parted > 0 && of_first != is_first) {
+        Violated(fmt::format("job {} is given n{}, which is not in its partition", i + 1,
+                             Index(slice.node)));
+      }
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -558,6 +559,37 @@ std::string NodesText(const v1::NodesReply& reply) {
                      reply.nodes_size() == 1 ? "" : "s", used, gpus, OrDash(reply.policy()));
 }
 
+// "8h00m", "-"
+std::string TimeText(double seconds) { return seconds > 0 ? base::ShortDuration(seconds) : "-"; }
+
+// A row for each partition: the default one has a star, as in sinfo.
+std::string PartitionsText(const v1::NodesReply& reply) {
+  std::vector<std::vector<std::string>> rows{
+      {"partition", "nodes up", "gpus used", "max gpus", "max time", "default time", "nodes"}};
+  for (const v1::PartitionStatus& partition : reply.partitions()) {
+    std::vector<std::string> names;
+    int up = 0;
+    int gpus = 0;
+    int used = 0;
+    for (const v1::NodeStatus& node : reply.nodes()) {
+      const auto& in = node.partitions();
+      if (std::find(in.begin(), in.end(), partition.name()) == in.end()) {
+        continue;
+      }
+      names.push_back(Printable(node.node()));
+      up += node.up() && !node.silent() ? 1 : 0;
+      gpus += node.gpus();
+      used += node.gpus_used();
+    }
+    rows.push_back({Printable(partition.name()) + (partition.is_default() ? "*" : ""),
+                    fmt::format("{}/{}", up, names.size()), fmt::format("{}/{}", used, gpus),
+                    partition.max_gpus() > 0 ? std::to_string(partition.max_gpus()) : "-",
+                    TimeText(partition.max_time_s()), TimeText(partition.default_time_s()),
+                    OrDash(base::FoldNames(names))});
+  }
+  return reply.partitions().empty() ? "" : "\n" + TableText(rows);
+}
+
 struct NodesOptions : ClusterOptions {
   std::vector<std::string> nodes;
   bool watch = false;
@@ -592,7 +624,8 @@ Status ShowNodes(const NodesOptions& options) {
     if (options.json) {
       PrintJson(reply.nodes());
     } else {
-      fmt::print("{}{}", clear ? "\x1b[H\x1b[J" : "", NodesText(reply.nodes()));
+      fmt::print("{}{}{}", clear ? "\x1b[H\x1b[J" : "", NodesText(reply.nodes()),
+                 options.nodes.empty() ? PartitionsText(reply.nodes()) : "");
     }
     std::fflush(stdout);
     if (!options.watch) {

@@ -244,6 +244,7 @@ struct NodeOptions : Configuring {
   std::optional<std::string> gpu_type{};
   std::optional<double> cpus{};
   std::optional<double> memory_gb{};
+  std::vector<std::string> partitions{};
 };
 
 void Put(const NodeOptions& options, NodeSpec& node) {
@@ -267,6 +268,18 @@ Status AddNode(const NodeOptions& options, const std::string& name, Cluster& clu
     return Failed(fmt::format("node '{}' is there already; 'trainyard node set' changes it", name));
   }
   Put(options, cluster.nodes.emplace_back(NodeSpec{.name = name}));
+  for (const std::string& named : options.partitions) {
+    const auto partition =
+        std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
+                     [&named](const Partition& one) { return one.name == named; });
+    if (partition == cluster.partitions.end()) {
+      return Failed(
+          fmt::format("there is no partition '{}'; 'trainyard config apply' adds it", named));
+    }
+    if (!partition->has_all_nodes) {
+      partition->nodes.push_back(name);
+    }
+  }
   return {};
 }
 
@@ -285,6 +298,9 @@ Status RemoveNode(const NodeOptions& /*options*/, const std::string& name, Clust
     return Failed(fmt::format("there is no node '{}'", name));
   }
   cluster.nodes.erase(node);
+  for (Partition& partition : cluster.partitions) {
+    std::erase(partition.nodes, name);
+  }
   return {};
 }
 
@@ -328,6 +344,10 @@ void AddFields(CLI::App& command, NodeOptions& options, bool is_new) {
   CLI::Option* const gpus = command.add_option("--gpus", options.gpus, "how many the node has");
   gpus->check(CLI::Range(1, kMaxGpusPerNode));
   gpus->required(is_new);
+  if (is_new) {
+    command.add_option("--partition", options.partitions,
+                       "a partition that it is in, beside those of all nodes; may be repeated");
+  }
   command.add_option("--gpu-type", options.gpu_type, "such as A100");
   command.add_option("--cpus", options.cpus, "cores that decisions go by (0: not stated)")
       ->check(CLI::NonNegativeNumber);

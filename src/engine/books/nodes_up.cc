@@ -42,10 +42,10 @@ std::vector<JobId> NodesUp::JobsOn(NodeId node) const {
   return jobs;
 }
 
-std::set<JobId> NodesUp::JobsNotOnUp() const {
+std::set<JobId> NodesUp::JobsFinishing(const model::NodeClasses& classes) const {
   std::set<JobId> jobs;
   for (const JobId job : jobs_.running()) {
-    if (LiesOn(job, false)) {
+    if (LiesOn(job, false) || !classes.InPartition(*jobs_[job].spec, jobs_[job].grant.slices)) {
       jobs.insert(job);
     }
   }
@@ -58,13 +58,17 @@ bool NodesUp::LiesOn(JobId job, bool up) const {
                      [&](const Slice& slice) { return up_[Index(slice.node)] == up; });
 }
 
-bool NodesUp::MayFinish(JobId job, NodeId node, bool policy_names_gpus) const {
+bool NodesUp::MayFinish(JobId job) const {
   const Grant& grant = jobs_[job].grant;
-  return grant.running && grant.sharing == Sharing::kExclusive && grant.group.empty() &&
-         (!policy_names_gpus ||
-          std::all_of(grant.slices.begin(), grant.slices.end(), [&](const Slice& slice) {
-            return slice.node == node || !up_[Index(slice.node)];
-          }));
+  return grant.running && grant.sharing == Sharing::kExclusive && grant.group.empty();
+}
+
+bool NodesUp::MayFinishOn(NodeId node, JobId job, bool policy_names_gpus) const {
+  const Slices& slices = jobs_[job].grant.slices;
+  return MayFinish(job) &&
+         (!policy_names_gpus || std::all_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+           return slice.node == node || !up_[Index(slice.node)];
+         }));
 }
 
 int NodesUp::GpusFinishing(bool up) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes are up, that is, may be given to jobs; and the jobs that finish on nodes that are
-// not.
+// Which nodes are up, that is, may be given to jobs; and the jobs that finish where no other job of
+// theirs may begin.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/job_records.h"
+#include "model/node_classes.h"
 #include "trainyard/cluster.h"
 #include "trainyard/state.h"
 
@@ -32,13 +33,15 @@ class NodesUp {
 
   // The running jobs that lie on the node, ascending. O(running).
   [[nodiscard]] std::vector<JobId> JobsOn(NodeId node) const;
-  // Those that lie on some node that is not up. O(running).
-  [[nodiscard]] std::set<JobId> JobsNotOnUp() const;
+  // Those that lie on some node that is not up, or not in their partition: they finish. O(running).
+  [[nodiscard]] std::set<JobId> JobsFinishing(const model::NodeClasses& classes) const;
   // Whether some of the job's GPUs are on nodes that are up, or not.
   [[nodiscard]] bool LiesOn(JobId job, bool up) const;
-  // Whether the job can be left alone where it is while the policy goes on with the others, once
-  // `node` is not up: it shares no GPUs and, with a policy that names GPUs, holds none elsewhere.
-  [[nodiscard]] bool MayFinish(JobId job, NodeId node, bool policy_names_gpus) const;
+  // Whether the job can be left alone where it is while the policy, which names no GPUs, goes on
+  // with the others: it shares none.
+  [[nodiscard]] bool MayFinish(JobId job) const;
+  // The same once `node` is not up; with a policy that names GPUs, it holds none elsewhere.
+  [[nodiscard]] bool MayFinishOn(NodeId node, JobId job, bool policy_names_gpus) const;
   // The GPUs that finishing jobs hold on nodes that are up, or on the others. O(finishing).
   [[nodiscard]] int GpusFinishing(bool up) const;
 

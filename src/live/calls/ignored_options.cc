@@ -32,7 +32,9 @@ std::string PriorityInVain(const engine::Configuration& with, const v1::JobReque
 }
 
 std::string QueueInVain(const engine::Configuration& with, const v1::JobRequest& job) {
-  return with.traits.needs.queues ? "" : NotHeeded(with, "queue '" + job.queue() + "'", "queues");
+  return with.traits.needs.queues || !with.cluster.partitions.empty()
+             ? ""
+             : NotHeeded(with, "queue '" + job.queue() + "'", "queues");
 }
 
 }  // namespace

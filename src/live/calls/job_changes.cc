@@ -384,7 +384,18 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
                               std::to_string(wanted.gpus()) +
                               " {}' changes the GPUs of a running job");
   }
+  if (Names(request, "queue") || Names(request, "time")) {
+    validation_.FillIn(wanted);
+  }
+  if (!state_.cluster.partitions.empty() && wanted.queue() != job.request->queue() &&
+      state != v1::WAITING && state != v1::SUBMITTED) {
+    return FailedPrecondition("job {} is " + StateText(state) +
+                              ", and another partition has other nodes; expected a job that waits");
+  }
   ASSIGN_OR_RETURN(const model::JobDraft draft, DraftOf(wanted, state_.now, state_.cluster));
+  if (Names(request, "queue") || Names(request, "time")) {
+    RETURN_IF_ERROR(validation_.CheckPartition(model::JobDraft(draft).Take()));
+  }
   if (Names(request, "gpus")) {
     RETURN_IF_ERROR(validation_.SpecOf(draft, wanted));
   }

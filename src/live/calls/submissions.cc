@@ -30,8 +30,9 @@ void SetOwner(const service::Principal& principal, v1::JobRequest& job) {
 
 }  // namespace
 
-// How the request differs from that of the job; empty: not at all. A deadline that was given as a
-// time of day is another number of seconds from now each time.
+// How the request differs from that of the job; empty: not at all. What it leaves out was filled in
+// when the job was submitted. A deadline that was given as a time of day is another number of
+// seconds from now each time.
 std::string Submissions::DifferenceFrom(JobId id, const v1::JobRequest& request) const {
   const LiveState& state = context_.state();
   v1::JobRequest before;  // as submitted, though it may have been resized
@@ -48,6 +49,12 @@ std::string Submissions::DifferenceFrom(JobId id, const v1::JobRequest& request)
   }
   if (now.name().empty()) {
     now.set_name("job-" + std::to_string(state.numbers.Of(id)));
+  }
+  if (now.queue().empty()) {
+    now.set_queue(before.queue());
+  }
+  if (!now.has_time_s() && before.has_time_s()) {
+    now.set_time_s(before.time_s());
   }
   const double later = Seconds(state.now - state.jobs[id].submitted);
   if (now.has_begin_s() && before.has_begin_s() &&
@@ -129,6 +136,7 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
   if (job.name().empty()) {
     job.set_name("job-" + std::to_string(state.numbers.Of(id)));
   }
+  validation_.FillIn(job);
   ASSIGN_OR_RETURN(JobSpec spec, validation_.SpecOf(job));
   const std::size_t count = model::CountOf(spec);
   RETURN_IF_ERROR(CheckLimit(count));

@@ -8,6 +8,7 @@
 
 #include "base/try.h"
 #include "model/conditions.h"
+#include "model/node_classes.h"
 #include "profile/execution_model.h"
 
 namespace trainyard::live {
@@ -80,6 +81,22 @@ Status Validation::CheckDataSet(const JobTraits& traits) const {
                             "' for this one; expected the same, or another name");
 }
 
+void Validation::FillIn(v1::JobRequest& job) const {
+  const Partition* const partition = state_.cluster.PartitionOf(job.queue());
+  if (partition == nullptr) {
+    return;
+  }
+  job.set_queue(partition->name);
+  if (!job.has_time_s() && partition->TimeIfNoneStated() > Duration{0}) {
+    job.set_time_s(Seconds(partition->TimeIfNoneStated()));
+  }
+}
+
+Status Validation::CheckPartition(JobSpec spec) const {
+  const Status entered = model::EnterPartition(state_.cluster, spec);
+  return entered.ok() ? entered : FailedPrecondition(entered.error().message);
+}
+
 Result<JobSpec> Validation::SpecOf(const v1::JobRequest& job) const {
   ASSIGN_OR_RETURN(model::JobDraft draft, DraftOf(job, state_.now, state_.cluster));
   return SpecOf(std::move(draft), job);
@@ -94,6 +111,7 @@ Result<JobSpec> Validation::SpecOf(model::JobDraft draft, const v1::JobRequest& 
   RETURN_IF_ERROR(CheckContainer(job));
   RETURN_IF_ERROR(CheckDependency(job, state_.jobs.size()));
   JobSpec spec = std::move(draft).Take();
+  RETURN_IF_ERROR(CheckPartition(spec));
   state_.configuration->FindRow(spec);
   if (!spec.iterations && !spec.duration) {
     const std::optional<Duration> limit = model::PartOf<JobTraits>(spec).time_limit;

@@ -17,6 +17,11 @@ class Validation {
   // Must outlive it.
   explicit Validation(const CallContext& context) : context_(context), state_(context.state()) {}
 
+  // Where the cluster has partitions: the name of the default one, and the time limit of jobs that
+  // state none.
+  void FillIn(v1::JobRequest& job) const;
+  // Error: there is no such partition, or the job asks for more than it gives.
+  [[nodiscard]] Status CheckPartition(JobSpec spec) const;
   // The job as the engine gets it. Errors: the request is wrong, or this cluster, its policy or its
   // profiles cannot take it.
   [[nodiscard]] Result<JobSpec> SpecOf(const v1::JobRequest& job) const;

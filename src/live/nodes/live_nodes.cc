@@ -18,6 +18,10 @@ LiveNodes::LiveNodes(const LiveOptions& options, const Cluster& cluster,
 void LiveNodes::ListNodes() {
   nodes_.resize(cluster_.nodes.size());
   states_gpu_types_ = false;
+  classes_.reset();
+  if (!cluster_.partitions.empty()) {
+    classes_.emplace(cluster_);
+  }
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     names_[cluster_.nodes[i].name] = NodeAt(i);
     states_gpu_types_ = states_gpu_types_ || !cluster_.nodes[i].gpu_type.empty();
@@ -41,6 +45,9 @@ std::optional<NodeId> LiveNodes::At(std::uint64_t connection) const {
 }
 
 bool LiveNodes::Accepts(const v1::JobRequest& job, NodeId node) const {
+  if (classes_ && !classes_->Has(classes_->OpenTo(job.queue()), node)) {
+    return false;
+  }
   const auto& types = job.gpu_types();
   return types.empty() || !states_gpu_types_ ||
          std::find(types.begin(), types.end(), cluster_.nodes[Index(node)].gpu_type) != types.end();

@@ -13,6 +13,7 @@
 
 #include "live/live_options.h"
 #include "model/event.h"
+#include "model/node_classes.h"
 #include "model/touched.h"
 #include "trainyard/cluster.h"
 #include "trainyard/live.pb.h"
@@ -53,7 +54,7 @@ class LiveNodes {
   [[nodiscard]] std::optional<NodeId> Named(std::string_view name) const;
   // The node whose agent has this connection.
   [[nodiscard]] std::optional<NodeId> At(std::uint64_t connection) const;
-  // Whether the GPU types that the job states let it be on the node.
+  // Whether the GPU types and the queue that the job states let it be on the node.
   [[nodiscard]] bool Accepts(const v1::JobRequest& job, NodeId node) const;
   // Some node states its GPU type.
   [[nodiscard]] bool states_gpu_types() const { return states_gpu_types_; }
@@ -102,6 +103,7 @@ class LiveNodes {
   std::map<std::string, NodeId, std::less<>> names_;
   std::map<std::uint64_t, NodeId> connections_;
   bool states_gpu_types_ = false;
+  std::optional<model::NodeClasses> classes_;  // where there are partitions
 };
 
 }  // namespace trainyard::live

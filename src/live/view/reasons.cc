@@ -16,17 +16,6 @@
 namespace trainyard::live {
 namespace {
 
-bool Accepts(const JobSpec& job, const NodeSpec& node) {
-  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
-  return types.empty() || std::find(types.begin(), types.end(), node.gpu_type) != types.end();
-}
-
-// "A100 GPUs", "A100 or V100 GPUs", "GPUs"
-std::string TypedGpus(const JobSpec& job) {
-  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
-  return types.empty() ? "GPUs" : fmt::format("{} GPUs", fmt::join(types, " or "));
-}
-
 // "1 job", "5 jobs"
 std::string JobsText(std::size_t count) {
   return count == 1 ? "1 job" : fmt::format("{} jobs", count);
@@ -96,13 +85,41 @@ const std::vector<std::uint64_t>& Reasons::used() {
   return *used_;
 }
 
+const model::NodeClasses& Reasons::classes() {
+  if (!classes_) {
+    classes_.emplace(view_.cluster());
+  }
+  return *classes_;
+}
+
+bool Reasons::MayLieOn(const JobSpec& job, NodeId node) {
+  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
+  const Cluster& cluster = view_.cluster();
+  return (cluster.partitions.empty() || classes().Has(classes().OpenTo(job.queue), node)) &&
+         (types.empty() || std::find(types.begin(), types.end(),
+                                     cluster.nodes[Index(node)].gpu_type) != types.end());
+}
+
+// "A100 GPUs", "A100 or V100 GPUs of partition 'long'", "GPUs"
+std::string Reasons::GpusFor(const JobSpec& job) {
+  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
+  const std::string gpus =
+      types.empty() ? "GPUs" : fmt::format("{} GPUs", fmt::join(types, " or "));
+  const Partition* const partition = view_.cluster().PartitionOf(job.queue);
+  return partition == nullptr || partition->has_all_nodes
+             ? gpus
+             : gpus + " of partition '" + partition->name + "'";
+}
+
 Reasons::Room& Reasons::RoomFor(const JobSpec& job) {
-  const auto [at, is_new] = rooms_.try_emplace(model::PartOf<JobTraits>(job).gpu_types);
+  const auto [at, is_new] =
+      rooms_.try_emplace({model::PartOf<JobTraits>(job).gpu_types,
+                          view_.cluster().partitions.empty() ? std::string() : job.queue});
   Room& room = at->second;
   for (std::size_t i = 0; is_new && i < view_.nodes.size(); ++i) {
     const NodeEntry& node = view_.node(NodeAt(i));
     const NodeSpec& spec = view_.cluster().nodes[i];
-    if (node.available && !node.drained && Accepts(job, spec)) {
+    if (node.available && !node.drained && MayLieOn(job, NodeAt(i))) {
       const int free = spec.gpus - std::popcount(used()[i]);
       room.free += free;
       room.all += spec.gpus;
@@ -170,8 +187,10 @@ std::string Reasons::WhyItWaits(JobId id) {
     return WhyNotServed(id, /*is_head=*/false);
   }
   const std::vector<model::Blocked>& all = *view_.blocked;
-  const auto head = std::find_if(all.begin(), all.end(), [](const model::Blocked& other) {
-    return other.reason != model::WaitReason::kBehindHead;
+  const model::NodeClassSet nodes = classes().Accepted(*RecordOf(id).spec);
+  const auto head = std::find_if(all.begin(), all.end(), [&](const model::Blocked& other) {
+    return other.reason != model::WaitReason::kBehindHead &&
+           (classes().Accepted(*RecordOf(other.first).spec) & nodes) != 0;
   });
   if (head == all.end()) {
     return "behind an earlier job" + WhoIsAhead(id);
@@ -217,7 +236,7 @@ std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
       return "behind an earlier job";
     case model::WaitReason::kNever:
       return fmt::format("does not fit into the cluster: it asks for {} {}", spec.gpus,
-                         TypedGpus(spec));
+                         GpusFor(spec));
   }
   return {};
 }
@@ -225,15 +244,14 @@ std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
 // "not enough free A100 GPUs: 2 of 8 free, it asks for 3"
 std::string Reasons::NotEnough(const JobSpec& job) {
   if (depth_ == Depth::kBrief) {
-    return "not enough free " + TypedGpus(job);
+    return "not enough free " + GpusFor(job);
   }
   const Room& room = RoomFor(job);
   return room.free < job.gpus
-             ? fmt::format("not enough free {}: {} of {} free, it asks for {}", TypedGpus(job),
+             ? fmt::format("not enough free {}: {} of {} free, it asks for {}", GpusFor(job),
                            room.free, room.all, job.gpus)
              : fmt::format("no place for {} {}: {} of {} {} are free, at most {} on one node",
-                           job.gpus, TypedGpus(job), room.free, room.all, TypedGpus(job),
-                           room.most);
+                           job.gpus, GpusFor(job), room.free, room.all, GpusFor(job), room.most);
 }
 
 // "; 4 jobs are ahead of it, first job 7, which asks for 2 GPUs"; empty: the policy keeps no order.
@@ -245,12 +263,19 @@ std::string Reasons::WhoIsAhead(JobId id) {
   if (!place) {
     return {};
   }
-  if (*place == 0) {
+  std::vector<JobId> ahead(order_->begin(), order_->begin() + static_cast<std::ptrdiff_t>(*place));
+  if (!view_.cluster().partitions.empty()) {  // who waits for other nodes is not ahead
+    const model::NodeClassSet nodes = classes().Accepted(*RecordOf(id).spec);
+    std::erase_if(ahead, [&](JobId other) {
+      return (classes().Accepted(*RecordOf(other).spec) & nodes) == 0;
+    });
+  }
+  if (ahead.empty()) {
     return "; it is the next in line";
   }
-  const JobId first = order_->front();
-  return "; " + JobsText(*place) + (*place == 1 ? " is" : " are") + " ahead of it" +
-         (*place == 1 ? ": " : ", first ") + NameOf(first) +
+  const JobId first = ahead.front();
+  return "; " + JobsText(ahead.size()) + (ahead.size() == 1 ? " is" : " are") + " ahead of it" +
+         (ahead.size() == 1 ? ": " : ", first ") + NameOf(first) +
          (Sees(first) ? ", which asks for " + GpusText(RecordOf(first).spec->gpus) : "");
 }
 
@@ -263,15 +288,14 @@ const std::string& Reasons::WhoIsServed(const JobSpec& job) {
 }
 
 // The jobs that have GPUs where it could run: "jobs 1, 2 and 3 more".
-std::string Reasons::HoldersText(const JobSpec& job) const {
+std::string Reasons::HoldersText(const JobSpec& job) {
   constexpr std::size_t kMost = 3;
   std::vector<std::string> names;
   std::size_t others = 0;
   for (const JobId holder : *view_.holders) {
     const Slices& slices = RecordOf(holder).grant.slices;
-    if (std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
-          return Accepts(job, view_.cluster().nodes[Index(slice.node)]);
-        })) {
+    if (std::any_of(slices.begin(), slices.end(),
+                    [&](const Slice& slice) { return MayLieOn(job, slice.node); })) {
       if (Sees(holder) && names.size() < kMost) {
         names.push_back(view_.TextOf(holder));
       } else {
@@ -304,7 +328,7 @@ std::string Reasons::WhyLeftOut(JobId id) {
            (served.empty() ? "" : "; " + policy + " serves " + served + " before it");
   }
   std::string text = fmt::format("{} of {} {} are free, it asks for {}: {} ", room.free, room.all,
-                                 TypedGpus(spec), spec.gpus, policy);
+                                 GpusFor(spec), spec.gpus, policy);
   const std::optional<TimePoint> next = view_.next_wakeup;
   text += served.empty() ? "has not planned it yet" : "plans it for later, behind " + served;
   return text + (next && *next > now_
@@ -334,8 +358,8 @@ std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
 }
 
 // "; drained: n0; down: n2, n3; with another number of GPUs: n4": the nodes that are away and whose
-// GPU type the job accepts.
-std::string Reasons::NodesAway(const JobSpec& job) const {
+// GPUs the job may have.
+std::string Reasons::NodesAway(const JobSpec& job) {
   std::vector<std::string> drained;
   std::vector<std::string> down;
   std::vector<std::string> other;
@@ -347,7 +371,7 @@ std::string Reasons::NodesAway(const JobSpec& job) const {
     }
     if (node.connected && node.reported->hello.gpus() != spec.gpus) {
       other.push_back(spec.name);
-    } else if ((node.drained || !node.alive) && Accepts(job, spec)) {
+    } else if ((node.drained || !node.alive) && MayLieOn(job, NodeAt(i))) {
       (node.drained ? drained : down).push_back(spec.name);
     }
   }

@@ -18,6 +18,7 @@
 #include "live/measured/stage_metrics.h"
 #include "live/view/reasons.h"
 #include "live/view/usage_sums.h"
+#include "model/node_classes.h"
 #include "service/call_error.h"
 #include "service/calls.h"
 
@@ -351,6 +352,36 @@ v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
   return status;
 }
 
+namespace {
+
+// `statuses`: by NodeId.
+void NamePartitions(const Cluster& cluster, std::vector<v1::NodeStatus>& statuses) {
+  if (cluster.partitions.empty()) {
+    return;
+  }
+  const model::NodeClasses classes(cluster);
+  for (const Partition& partition : cluster.partitions) {
+    const model::NodeClassSet open = classes.OpenTo(partition.name);
+    for (std::size_t i = 0; i < statuses.size(); ++i) {
+      if (classes.Has(open, NodeAt(i))) {
+        statuses[i].add_partitions(partition.name);
+      }
+    }
+  }
+}
+
+v1::PartitionStatus MessageOf(const Partition& partition) {
+  v1::PartitionStatus status;
+  status.set_name(partition.name);
+  status.set_is_default(partition.is_default);
+  status.set_max_gpus(partition.most_gpus);
+  status.set_max_time_s(Seconds(partition.longest));
+  status.set_default_time_s(Seconds(partition.default_time));
+  return status;
+}
+
+}  // namespace
+
 std::vector<v1::NodeStatus> Statuses::OfNodes(const service::Principal& principal) const {
   const std::size_t nodes = view_.nodes.size();
   std::vector<v1::NodeStatus> statuses(nodes);
@@ -383,6 +414,7 @@ std::vector<v1::NodeStatus> Statuses::OfNodes(const service::Principal& principa
     }
     statuses[i].set_gpus_used(std::popcount(used[i]));
   }
+  NamePartitions(view_.cluster(), statuses);
   return statuses;
 }
 
@@ -399,6 +431,9 @@ v1::ClientReply Statuses::AnswerWithNodes(const service::Principal& principal) c
   nodes.set_epoch(options_.epoch);
   nodes.set_time_scale(options_.time_scale);
   *nodes.mutable_switches() = MessageOf(view_.switches, options_);
+  for (const Partition& partition : view_.cluster().partitions) {
+    *nodes.add_partitions() = MessageOf(partition);
+  }
   return reply;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // First in, first out: strictly in order of arrival, without preemption. A job that does not fit
-// holds up everything behind it.
+// holds up everything behind it on the nodes that it may have.
 #include <array>
 
 #include "policies/orderings/starvation_guard.h"

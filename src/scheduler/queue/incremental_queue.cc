@@ -129,11 +129,14 @@ Selection IncrementalQueue::Select(const Snapshot& snapshot, Packing& packing) {
   return PlaceWaiting(snapshot, packing);
 }
 
-std::optional<JobId> IncrementalQueue::BestOpen(std::span<const DemandClass> closed) const {
+std::optional<JobId> IncrementalQueue::BestOpen(std::span<const DemandClass> closed,
+                                                model::NodeClassSet awaited) const {
   std::optional<JobId> best;
   const OrderIndex::Rank* best_rank = nullptr;
   for (const auto& [of, heap] : index_.waiting()) {
-    if (heap.empty() || std::find(closed.begin(), closed.end(), of) != closed.end()) {
+    const model::NodeClassSet nodes = packing_.NodesFor(of);
+    if (heap.empty() || (awaited != 0 && (nodes & ~awaited) == 0) ||
+        std::find(closed.begin(), closed.end(), of) != closed.end()) {
       continue;
     }
     const JobId job = JobAt(heap.top());
@@ -149,22 +152,26 @@ std::optional<JobId> IncrementalQueue::BestOpen(std::span<const DemandClass> clo
 Selection IncrementalQueue::PlaceWaiting(const Snapshot& snapshot, Packing& packing) {
   Selection selection;
   std::vector<DemandClass> closed;  // classes that failed: free GPUs only become fewer
-  while (const std::optional<JobId> job = BestOpen(closed)) {
+  model::NodeClassSet awaited = 0;  // by those whom nobody may pass
+  while (const std::optional<JobId> job = BestOpen(closed, awaited)) {
     const JobSpec& spec = jobs_.spec(*job);
     const DemandClass of = packing_.ClassOf(spec, spec.gpus);
-    if (std::optional<Grant> grant = Place(*job, snapshot, packing)) {
+    if (std::optional<Grant> grant = Place(*job, snapshot, awaited, packing)) {
       index_.Erase(*job);
       reinsert_.push_back(*job);
       selection.placed.push_back({*job, std::move(*grant)});
       continue;
     }
-    selection.blocked.push_back({*job, of.gpus, packing.WhyNot(of), of.kind});
-    if (standings_.walk().misfit != Misfit::kSkip && packing.CanBeMet(of)) {
-      BlockBehind(of, selection);
-      break;
-    }
+    const model::NodeClassSet nodes = packing.NodesFor(of);
+    selection.blocked.push_back(
+        {*job, of.gpus,
+         (nodes & awaited) != 0 ? model::WaitReason::kBehindHead : packing.WhyNot(of), of.kind});
     closed.push_back(of);
+    if (standings_.walk().misfit != Misfit::kSkip && packing.CanBeMet(of)) {
+      awaited |= standings_.walk().misfit == Misfit::kStop ? nodes : ~model::NodeClassSet{0};
+    }
   }
+  BlockBehind(closed, awaited, selection);
   for (const JobId job : evicted_) {
     if (index_.Holds(job)) {  // not placed again
       selection.dropped.push_back(job);
@@ -173,25 +180,31 @@ Selection IncrementalQueue::PlaceWaiting(const Snapshot& snapshot, Packing& pack
   return selection;
 }
 
-// In a strict order no job of another demand class has been tried either.
-void IncrementalQueue::BlockBehind(const DemandClass& head, Selection& selection) const {
+// In a strict order: the classes that have not been tried, as those before them wait for all nodes
+// that they may have.
+void IncrementalQueue::BlockBehind(std::span<const DemandClass> tried, model::NodeClassSet awaited,
+                                   Selection& selection) const {
+  if (awaited == 0) {
+    return;
+  }
   selection.blocked.reserve(selection.blocked.size() + index_.waiting().size());
   for (const auto& [of, heap] : index_.waiting()) {
-    if (!heap.empty() && !(of == head)) {
+    if (!heap.empty() && std::find(tried.begin(), tried.end(), of) == tried.end()) {
       selection.blocked.push_back(
           {JobAt(heap.top()), of.gpus, model::WaitReason::kBehindHead, of.kind});
     }
   }
 }
 
+// `but`: see Packing::TryAdd; who leaves nodes to another does not displace others, either.
 std::optional<Grant> IncrementalQueue::Place(JobId job, const Snapshot& snapshot,
-                                             Packing& packing) {
+                                             model::NodeClassSet but, Packing& packing) {
   const Walk& walk = standings_.walk();
   const auto [spec, held, started] = jobs_.brief(job);
   const bool holds = held != nullptr && held->gpus > 0;
   const Grant* former = holds && walk.misfit != Misfit::kEvictTail ? held : nullptr;
-  std::optional<Grant> grant = packing.TryAdd(*spec, {.gpus = spec->gpus}, former);
-  if (!grant && (walk.preempt || walk.misfit == Misfit::kEvictTail) &&
+  std::optional<Grant> grant = packing.TryAdd(*spec, {.gpus = spec->gpus}, former, but);
+  if (!grant && but == 0 && (walk.preempt || walk.misfit == Misfit::kEvictTail) &&
       packing.CanBeMet(packing.ClassOf(*spec, spec->gpus))) {
     const JobView view = jobs_.at(job);
     InsertPostponed(snapshot.now, index_.StoredRank(job).band == OrderIndex::Band::kFirst);
@@ -252,7 +265,7 @@ std::optional<TimePoint> IncrementalQueue::StayEnd(const Snapshot& snapshot) con
   if (!all.StaysMatter(snapshot)) {
     return std::nullopt;
   }
-  const std::optional<JobId> best = BestOpen({});
+  const std::optional<JobId> best = BestOpen({}, 0);
   if (!best) {
     return std::nullopt;
   }

@@ -35,9 +35,12 @@ class IncrementalQueue final : public OrderedQueue {
   void InsertPostponed(TimePoint now, bool exactly = true);
   void Withdraw(JobId job);
   [[nodiscard]] Selection PlaceWaiting(const Snapshot& snapshot, Packing& packing);
-  [[nodiscard]] std::optional<JobId> BestOpen(std::span<const DemandClass> closed) const;
-  void BlockBehind(const DemandClass& head, Selection& selection) const;
-  [[nodiscard]] std::optional<Grant> Place(JobId job, const Snapshot& snapshot, Packing& packing);
+  [[nodiscard]] std::optional<JobId> BestOpen(std::span<const DemandClass> closed,
+                                              model::NodeClassSet awaited) const;
+  void BlockBehind(std::span<const DemandClass> tried, model::NodeClassSet awaited,
+                   Selection& selection) const;
+  [[nodiscard]] std::optional<Grant> Place(JobId job, const Snapshot& snapshot,
+                                           model::NodeClassSet but, Packing& packing);
   void LoseTurn(JobId victim, TimePoint now);
   [[nodiscard]] std::optional<TimePoint> StayEnd(const Snapshot& snapshot) const;
   [[nodiscard]] OrderIndex::Rank RankAfterStay(JobId job, TimePoint end, TimePoint now) const;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/indexed_heap.h"
-#include "scheduler/type_choices.h"
+#include "scheduler/node_choices.h"
 #include "trainyard/component.h"
 #include "trainyard/state.h"
 

@@ -138,6 +138,64 @@ TEST(TomlClusterTest, SortsFailuresByTime) {
             "1 down 10000000; 1 up 20000000; 1 down 100500000; 0 down 200000000; 1 up 500000000; ");
 }
 
+TEST(TomlClusterTest, ReadsPartitions) {
+  const Result<Cluster> cluster = ParseClusterToml("c.toml", R"(
+[[nodes]]
+count = 5
+gpus = 4
+[[partitions]]
+name = "debug"
+nodes = ["n[0-1]", "n4", "n1"]
+default = true
+max_gpus = 2
+max_time = "1-12:00:00"
+default_time = 600
+[[partitions]]
+name = "all"
+max_time = "90m"
+[[partitions]]
+name = "none"
+nodes = []
+)");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().message;
+  EXPECT_EQ(cluster.value().partitions,
+            (std::vector<Partition>{{.name = "debug",
+                                     .has_all_nodes = false,
+                                     .nodes = {"n0", "n1", "n4"},
+                                     .is_default = true,
+                                     .most_gpus = 2,
+                                     .longest = std::chrono::hours(36),
+                                     .default_time = std::chrono::minutes(10)},
+                                    {.name = "all", .longest = std::chrono::minutes(90)},
+                                    {.name = "none", .has_all_nodes = false}}));
+}
+
+TEST(TomlClusterTest, RefusesBadPartitions) {
+  const auto error = [](const std::string& partitions) {
+    return TomlError("[[nodes]]\ngpus = 8\ncount = 2\n" + partitions);
+  };
+  EXPECT_EQ(error("[[partitions]]\nnodes = [\"n0\"]\n"),
+            "c.toml:4: [[partitions]]: no 'name'; expected that of a queue");
+  EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nnodes = [\"n[0-2]\"]\n"),
+            "c.toml:4: [[partitions]]: partition 'a' has node 'n2', which the cluster has not; "
+            "expected one of its nodes");
+  EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nnodes = \"n0\"\n"),
+            "c.toml:6: 'nodes' is no list; expected names: [\"n[0-3]\", \"v0\"]");
+  EXPECT_EQ(
+      error("[[partitions]]\nname = \"a\"\n[[partitions]]\nname = \"a\"\n"),
+      "c.toml:6: [[partitions]]: there are two partitions 'a'; expected another name for one");
+  EXPECT_EQ(
+      error("[[partitions]]\nname = \"a\"\ndefault = true\n"
+            "[[partitions]]\nname = \"b\"\ndefault = true\n"),
+      "c.toml:7: [[partitions]]: partitions 'a' and 'b' are both the default; expected one at "
+      "most");
+  EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nmax_time = \"soon\"\n"),
+            "c.toml:6: 'soon' is no time; expected 90m, 2h, 1-12:00:00 or seconds, more than 0");
+  EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nmax_time = \"1h\"\ndefault_time = \"2h\"\n"),
+            "c.toml:4: [[partitions]]: partition 'a' has default_time 2h00m; expected at most its "
+            "max_time of 1h00m");
+}
+
 TEST(TomlClusterTest, RefusesUnknownKeys) {
   EXPECT_EQ(TomlError("[[nodes]]\ngpus = 8\ngpu_typ = \"a\"\n"),
             "c.toml:3: unknown [[nodes]] key 'gpu_typ'; did you mean 'gpu_type'?; known: count, "
@@ -145,7 +203,7 @@ TEST(TomlClusterTest, RefusesUnknownKeys) {
             "host");
   EXPECT_EQ(TomlError("[[node]]\ngpus = 8\n"),
             "c.toml:1: unknown top-level key 'node'; did you mean 'nodes'?; known: cluster, "
-            "nodes, gpu_types, failures");
+            "nodes, gpu_types, partitions, failures");
   EXPECT_EQ(TomlError("[cluster]\nnam = \"x\"\n"),
             "c.toml:2: unknown [cluster] key 'nam'; did you mean 'name'?; known: name, "
             "checkpoint_interval");

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/bad_rows.h"
-#include "model/gpu_types.h"
+#include "model/node_classes.h"
 #include "trace/timestamp.h"
 
 namespace trainyard::trace {

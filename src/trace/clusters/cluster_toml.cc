@@ -6,15 +6,20 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/name_list.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "io/toml.h"
-#include "model/gpu_types.h"
+#include "model/job_fields.h"
+#include "model/node_classes.h"
+#include "trace/job_times.h"
 
 namespace trainyard::trace {
 namespace {
@@ -96,9 +101,9 @@ class ClusterParser {
   ClusterParser(const std::string& path, const io::TomlTable& root) : path_(path), root_(root) {}
 
   [[nodiscard]] Result<Cluster> Parse() {
-    for (const auto part :
-         {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral, &ClusterParser::ReadNodes,
-          &ClusterParser::ReadTypes, &ClusterParser::ReadFailures}) {
+    for (const auto part : {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral,
+                            &ClusterParser::ReadNodes, &ClusterParser::ReadTypes,
+                            &ClusterParser::ReadPartitions, &ClusterParser::ReadFailures}) {
       RETURN_IF_ERROR((this->*part)());
     }
     return std::move(cluster_);
@@ -109,7 +114,9 @@ class ClusterParser {
 
   [[nodiscard]] io::TomlSection Root() const { return {path_, "top-level", root_}; }
 
-  Status ReadRoot() { return Root().CheckKeys({"cluster", "nodes", "gpu_types", "failures"}); }
+  Status ReadRoot() {
+    return Root().CheckKeys({"cluster", "nodes", "gpu_types", "partitions", "failures"});
+  }
 
   Status ReadGeneral() {
     const io::TomlEntry* const entry = root_.Find("cluster");
@@ -205,6 +212,69 @@ class ClusterParser {
     }
     type.speed = *speed;
     cluster_.gpu_types.push_back(std::move(type));
+    return {};
+  }
+
+  Status ReadPartitions() {
+    return ForEachTable("partitions", "[[partitions]]", &ClusterParser::AddPartition);
+  }
+
+  Status AddPartition(const io::TomlSection& section) {
+    Partition partition;
+    std::int64_t most_gpus = 0;
+    RETURN_IF_ERROR(FirstFailure({
+        section.CheckKeys({"name", "nodes", "default", "max_gpus", "max_time", "default_time"}),
+        section.Has("name") ? Status{} : section.Bad("no 'name'; expected that of a queue"),
+        section.ReadText("name", partition.name),
+        ReadNodeNames(section, partition),
+        section.ReadFlag("default", partition.is_default),
+        section.ReadInteger("max_gpus", {.least = 1, .most = model::kMostGpus}, most_gpus),
+        ReadTime(section, "max_time", partition.longest),
+        ReadTime(section, "default_time", partition.default_time),
+    }));
+    partition.most_gpus = static_cast<int>(most_gpus);
+    cluster_.partitions.push_back(std::move(partition));
+    const Status status = model::CheckPartitions(cluster_);
+    return status.ok() ? status : section.Bad(status.error().message);
+  }
+
+  // A list of names, or lists of them: ["n[0-3]", "v0"]. Without it the partition has all nodes.
+  static Status ReadNodeNames(const io::TomlSection& section, Partition& partition) {
+    const io::TomlEntry* const entry = section.table().Find("nodes");
+    if (entry == nullptr) {
+      return {};
+    }
+    const std::vector<io::TomlValue>* const list = entry->value.list();
+    if (list == nullptr) {
+      return section.BadKey("nodes", "'nodes' is no list; expected names: [\"n[0-3]\", \"v0\"]");
+    }
+    partition.has_all_nodes = false;
+    std::set<std::string> seen;
+    for (const io::TomlValue& value : *list) {
+      const Result<std::vector<std::string>> names = base::ExpandNames(value.AsText().value_or(""));
+      if (!names.ok()) {
+        return section.BadKey("nodes", names.error().message);
+      }
+      std::copy_if(names.value().begin(), names.value().end(), std::back_inserter(partition.nodes),
+                   [&seen](const std::string& name) { return seen.insert(name).second; });
+    }
+    return {};
+  }
+
+  static Status ReadTime(const io::TomlSection& section, std::string_view key, Duration& time) {
+    std::string text;
+    RETURN_IF_ERROR(section.ReadScalar(key, text));
+    if (!section.Has(key)) {
+      return {};
+    }
+    const std::optional<double> plain = base::ToNumber(text);
+    const std::optional<double> seconds = plain ? plain : ParseSpan(text);
+    if (!seconds || *seconds <= 0 || *seconds > kMostSeconds) {
+      return section.BadKey(key, fmt::format("'{}' is no time; expected 90m, 2h, 1-12:00:00 or "
+                                             "seconds, more than 0",
+                                             text));
+    }
+    time = FromSeconds(*seconds);
     return {};
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which GPU types and nodes a demand may lie, and which types it prefers.
+// On which nodes a demand may lie, by their classes (GPU types, partitions) and by name, and which
+// of them it prefers.
 #pragma once
 
 #include <compare>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/gpu_types.h"
+#include "model/node_classes.h"
 #include "trainyard/snapshot.h"
 #include "trainyard/state.h"
 
@@ -18,30 +19,30 @@ namespace trainyard::scheduler {
 // Demands that fit alike: where one finds no place, the others find none.
 struct DemandClass {
   int gpus = 0;
-  int kind = 0;                                                               // of TypeChoices
+  int kind = 0;                                                               // of NodeChoices
   friend auto operator<=>(const DemandClass&, const DemandClass&) = default;  // NOLINT
 };
 
-class TypeChoices {
+class NodeChoices {
  public:
   struct Choice {
-    // Types that are equally fast for the job, the fastest first. It cannot run on others.
-    std::vector<model::GpuTypeSet> pools{};
-    std::vector<NodeId> avoided{};  // nodes where it may not lie whatever their type, ascending
-    model::GpuTypeSet all = 0;      // of all pools
+    // Nodes that are equally fast for the job, the fastest first. It cannot run on others.
+    std::vector<model::NodeClassSet> pools{};
+    std::vector<NodeId> avoided{};  // where it may not lie whatever the class, ascending
+    model::NodeClassSet all = 0;    // of all pools
     int largest_node = 0;           // GPUs of the largest node that is left
   };
 
   // `rates` must outlive it.
-  TypeChoices(const Cluster& cluster, const ExecutionModel& rates);
+  NodeChoices(const Cluster& cluster, const ExecutionModel& rates);
 
-  // False: GPUs are all alike.
-  [[nodiscard]] bool several() const { return types_.several(); }
+  // False: every job may lie on every node, and is as fast there, but for nodes that it avoids.
+  [[nodiscard]] bool several() const { return classes_.several(); }
   // False: every demand is of kind 0 and may lie anywhere.
   [[nodiscard]] bool several_kinds() const { return several() || choices_.size() > 1; }
-  [[nodiscard]] const model::GpuTypes& types() const { return types_; }
+  [[nodiscard]] const model::NodeClasses& classes() const { return classes_; }
 
-  // Demands of one kind have the same choice. A new kind gets the next number. O(types).
+  // Demands of one kind have the same choice. A new kind gets the next number. O(classes).
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus);
   // The same without making a new kind: nothing if there has been no such demand yet.
   [[nodiscard]] std::optional<DemandClass> KnownClassOf(const JobSpec& job, int gpus) const;
@@ -51,19 +52,19 @@ class TypeChoices {
   }
   // Which kinds there are. Reading: into choices of the same cluster that have none yet.
   void Serialize(StateStream& state);
-  // Why the job may not hold these GPUs; empty: their types are no reason. REQUIRES: several().
+  // Why the job may not hold these GPUs; empty: their classes are no reason. REQUIRES: several().
   [[nodiscard]] std::string Conflict(const JobSpec& job, const Grant& grant);
 
  private:
   // What two demands of one kind have in common.
-  using Kind = std::pair<std::vector<model::GpuTypeSet>, std::vector<NodeId>>;
+  using Kind = std::pair<std::vector<model::NodeClassSet>, std::vector<NodeId>>;
 
   [[nodiscard]] Kind KindOf(const JobSpec& job, int gpus) const;
-  [[nodiscard]] std::vector<model::GpuTypeSet> PoolsOf(const JobSpec& job, int gpus) const;
+  [[nodiscard]] std::vector<model::NodeClassSet> PoolsOf(const JobSpec& job, int gpus) const;
   [[nodiscard]] int LargestNodeOf(const Choice& choice) const;
   int NumberOf(Kind kind);
 
-  model::GpuTypes types_;
+  model::NodeClasses classes_;
   std::vector<int> node_gpus_;
   const ExecutionModel& rates_;
   std::vector<Choice> choices_;  // by kind

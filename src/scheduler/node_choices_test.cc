@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/type_choices.h"
+#include "scheduler/node_choices.h"
 
 #include <gtest/gtest.h>
 
@@ -24,20 +24,20 @@ JobSpec JobFor(std::vector<std::string> types, int gpus = 2) {
   return job;
 }
 
-class TypeChoicesTest : public testing::Test {
+class NodeChoicesTest : public testing::Test {
  protected:
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeDurationModel();
-  TypeChoices choices_{Mixed(), *rates_};
+  NodeChoices choices_{Mixed(), *rates_};
 };
 
-TEST_F(TypeChoicesTest, TheFastestTypesComeFirstEquallyFastOnesTogether) {
-  const TypeChoices::Choice& choice = choices_.Of(choices_.ClassOf(JobFor({}), 2).kind);
+TEST_F(NodeChoicesTest, TheFastestTypesComeFirstEquallyFastOnesTogether) {
+  const NodeChoices::Choice& choice = choices_.Of(choices_.ClassOf(JobFor({}), 2).kind);
   EXPECT_EQ(choice.pools, (std::vector<model::GpuTypeSet>{0b0010, 0b0101, 0b1000}));
   EXPECT_EQ(choice.all, 0b1111U);
   EXPECT_EQ(choice.largest_node, 8);
 }
 
-TEST_F(TypeChoicesTest, NodesThatAJobAvoidsMakeAnotherClass) {
+TEST_F(NodeChoicesTest, NodesThatAJobAvoidsMakeAnotherClass) {
   JobSpec avoids = JobFor({"V100", "A100"});
   const DemandClass before = choices_.ClassOf(avoids, 2);
   auto traits = std::make_shared<JobTraits>(*avoids.traits);
@@ -49,13 +49,13 @@ TEST_F(TypeChoicesTest, NodesThatAJobAvoidsMakeAnotherClass) {
   EXPECT_EQ(choices_.Of(after.kind).largest_node, 4);
   StateStream state;
   choices_.Serialize(state);
-  TypeChoices again(Mixed(), *rates_);
+  NodeChoices again(Mixed(), *rates_);
   StateStream bytes(state.bytes());
   again.Serialize(bytes);
   EXPECT_EQ(again.ClassOf(avoids, 2), after);
 }
 
-TEST_F(TypeChoicesTest, DemandsWithTheSameChoiceAreOfOneClass) {
+TEST_F(NodeChoicesTest, DemandsWithTheSameChoiceAreOfOneClass) {
   const DemandClass any = choices_.ClassOf(JobFor({}), 2);
   EXPECT_EQ(choices_.ClassOf(JobFor({"A100", "P4", "T4", "V100"}), 2), any);
   const DemandClass some = choices_.ClassOf(JobFor({"P4", "T4"}), 2);
@@ -64,11 +64,11 @@ TEST_F(TypeChoicesTest, DemandsWithTheSameChoiceAreOfOneClass) {
   EXPECT_EQ(choices_.Of(some.kind).largest_node, 2);
 }
 
-TEST_F(TypeChoicesTest, NoTypeIsLeftWhereTheJobHasNoRate) {
+TEST_F(NodeChoicesTest, NoTypeIsLeftWhereTheJobHasNoRate) {
   EXPECT_EQ(choices_.Of(choices_.ClassOf(JobFor({}), 3).kind).all, 0U);  // durations are for 2 GPUs
 }
 
-TEST_F(TypeChoicesTest, ObjectsToTypesThatAJobDoesNotAccept) {
+TEST_F(NodeChoicesTest, ObjectsToTypesThatAJobDoesNotAccept) {
   const JobSpec job = JobFor({"A100", "T4"});
   EXPECT_EQ(choices_.Conflict(job, {.gpus = 2, .slices = {{.node = NodeAt(1), .gpus = 0b11}}}), "");
   EXPECT_EQ(choices_.Conflict(job, {.gpus = 2,
@@ -77,9 +77,9 @@ TEST_F(TypeChoicesTest, ObjectsToTypesThatAJobDoesNotAccept) {
             "is given GPUs of type P4; it runs on A100 and T4");
 }
 
-TEST(TypeChoicesOfOneTypeTest, AllDemandsOfASizeAreAlike) {
+TEST(NodeChoicesOfOneTypeTest, AllDemandsOfASizeAreAlike) {
   const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
-  TypeChoices choices({.nodes = {{.name = "a", .gpus = 8, .gpu_type = "V100"}}}, *rates);
+  NodeChoices choices({.nodes = {{.name = "a", .gpus = 8, .gpu_type = "V100"}}}, *rates);
   EXPECT_FALSE(choices.several());
   EXPECT_EQ(choices.ClassOf(JobFor({"V100"}), 2), choices.ClassOf(JobFor({}), 2));
 }
