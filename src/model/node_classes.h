@@ -57,11 +57,10 @@ class NodeClasses {
   [[nodiscard]] const GpuType& TypeOf(std::size_t of) const {
     return types_.types()[classes_[of].type];
   }
-  // False: every job may lie on every node, as far as its partition says, and all have GPUs of one type.
+  // False: all nodes have GPUs of one type, and are open to every queue.
   [[nodiscard]] bool several() const {
-    return classes_.size() > 1 ||
-           std::any_of(of_partition_.begin(), of_partition_.end(),
-                       [this](NodeClassSet open) { return open != all(); });
+    return classes_.size() > 1 || std::any_of(of_partition_.begin(), of_partition_.end(),
+                                              [this](NodeClassSet open) { return open != all(); });
   }
   [[nodiscard]] NodeClassSet all() const { return GpuTypes::SetBelow(classes_.size()); }
   [[nodiscard]] std::size_t of(NodeId node) const { return of_node_[Index(node)]; }

@@ -52,18 +52,11 @@ std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const G
   if (!demand.slices.empty()) {
     return free_.AreFree(demand.slices) ? std::optional(std::move(demand.slices)) : std::nullopt;
   }
-  if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices) &&
-      MayBeOn(former->slices, job)) {
+  if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices)) {
     return former->slices;
   }
   return choices_ != nullptr && choices_->several() ? ChooseByType(job, demand, but)
                                                     : Choose(free_, job, demand);
-}
-
-// A job may have lain where it may not lie now: it has another queue, or partitions have changed.
-bool Packing::MayBeOn(const Slices& slices, const JobSpec& job) const {
-  return choices_ == nullptr || !choices_->several() ||
-         choices_->classes().InPartition(job, slices);
 }
 
 // As if nothing were free on nodes that the job avoids.

@@ -90,7 +90,6 @@ class Packing {
   // The GPUs for a demand of at least one.
   [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand&& demand, const Grant* former,
                                            model::NodeClassSet but);
-  [[nodiscard]] bool MayBeOn(const Slices& slices, const JobSpec& job) const;
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
                                              const Demand& demand) const;
   [[nodiscard]] std::optional<Slices> ChooseAmong(const FreeGpus& free, const JobSpec& job,

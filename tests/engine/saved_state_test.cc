@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <set>
@@ -385,7 +386,8 @@ void ChangePartitions(Cluster& cluster, std::mt19937& random) {
 bool TakesPartitions(const TestRun& run) {
   const TestParts parts(run);
   const scheduler::Bundle bundle = parts.Setup().configuration->bundle;
-  return bundle.names_gpus() && bundle.packer == nullptr && bundle.traits().needs.gpu_types == TypeSupport::kAny;
+  return bundle.names_gpus() && bundle.packer == nullptr &&
+         bundle.traits().needs.gpu_types == TypeSupport::kAny;
 }
 
 // The run with another policy, placement, rules, nodes or partitions from some instant on.
@@ -505,7 +507,7 @@ class Followed {
         const std::string& name = cluster.nodes[Index(slice.node)].name;
         ASSERT_TRUE(partition == nullptr || partition->has_all_nodes ||
                     std::count(partition->nodes.begin(), partition->nodes.end(), name) == 1)
-            << "job " << Index(action.job) << " is given node " << name << " by action " << static_cast<int>(action.kind);
+            << "job " << Index(action.job) << " is given node " << name;
       }
     }
   }
