@@ -13,11 +13,13 @@
 #include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/sha256.h"
 #include "io/toml.h"
 #include "live/live_world.h"
 #include "model/node_classes.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
+#include "scenario/packed_profiles.h"
 #include "trace/clusters/cluster_file.h"
 #include "trace/clusters/cluster_formats.h"
 
@@ -39,12 +41,17 @@ namespace trainyard::daemon {
 namespace {
 
 // Raised when notes are laid out otherwise; earlier ones must go on being read. Notes without
-// partitions are written as version 1, which former programs read.
+// partitions and profiles are written as version 1, which 0.3.0 reads.
 constexpr int kNoteVersion = 2;
 constexpr int kBeforePartitions = 1;
 
 constexpr double kMilli = 1000;
 constexpr double kMibPerGib = 1024;
+constexpr std::string_view kNoModels = "none";  // KnownModels::Digest
+
+// The settings of a store under which profiles are kept.
+std::string KeyOf(const GivenProfiles& profiles) { return "profiles " + profiles.digest; }
+std::string EarlyKeyOf(const GivenConfiguration& given) { return "tables " + given.models; }
 
 // What a configuration is made of, owned by it.
 struct Parts {
@@ -96,31 +103,6 @@ void PutInPlace(const Cluster& present, Cluster& next) {
   next.nodes = std::move(nodes);
 }
 
-// With its parts as owner; `given` gets the digest of the profiles.
-Result<std::shared_ptr<engine::Configuration>> Assemble(GivenConfiguration& given,
-                                                        const std::string& profiles) {
-  auto parts = std::make_shared<Parts>();
-  parts->cluster = given.cluster;
-  ASSIGN_OR_RETURN(parts->models, scenario::KnownModels::Read(profiles, parts->cluster));
-  const loader::LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
-  ASSIGN_OR_RETURN(parts->assembly,
-                   scenario::AssembleComponents(given.names, parts->cluster, profiles, loader));
-  RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
-  RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
-  const std::string models = parts->models.Digest();
-  if (!given.models.empty() && given.models != models) {
-    return BadInput(
-        "--profiles gives others than the journal was written with; expected the same "
-        "as before, or another state folder");
-  }
-  given.models = models;
-  std::shared_ptr<engine::Configuration> made =
-      scenario::LiveConfiguration(parts->models, parts->assembly, parts->cluster);
-  made->text = TextOf(given);
-  made->owner = std::move(parts);
-  return made;
-}
-
 NodeSpec* FindNode(Cluster& cluster, std::string_view name) {
   const auto found = std::find_if(cluster.nodes.begin(), cluster.nodes.end(),
                                   [name](const NodeSpec& node) { return node.name == name; });
@@ -160,6 +142,20 @@ void CompareNames(std::string_view what, const std::string& former, const std::s
   const auto shown = [](const std::string& name) { return name.empty() ? "default" : name; };
   if (former != next) {
     AddChange(changes, fmt::format("{} {}, now {}", what, shown(former), shown(next)));
+  }
+}
+
+void CompareProfiles(const GivenConfiguration& former, const GivenConfiguration& next,
+                     std::string& changes) {
+  const std::string& was = former.profiles.path;
+  const std::string& is = next.profiles.path;
+  const bool had_some = was.empty() && former.models != "none" && !former.models.empty();
+  if (had_some && !is.empty()) {  // of 0.3.0 or earlier, which did not say from where
+    AddChange(changes, "profiles of " + is + " are kept with the state");
+  } else if (was != is) {
+    CompareNames("profiles", was.empty() ? "none" : was, is.empty() ? "none" : is, changes);
+  } else if (former.profiles.digest != next.profiles.digest) {
+    AddChange(changes, "profiles of " + is + " changed");
   }
 }
 
@@ -323,7 +319,8 @@ void AddNode(const NodeSpec& node, std::string& text) {
 }  // namespace
 
 void GivenConfiguration::Serialize(StateStream& state) {
-  int version = cluster.partitions.empty() ? kBeforePartitions : kNoteVersion;
+  const bool says_more = !cluster.partitions.empty() || !profiles.path.empty();
+  int version = says_more ? kNoteVersion : kBeforePartitions;
   state(version);
   if (version < kBeforePartitions || version > kNoteVersion) {
     return state.Fail();
@@ -332,7 +329,7 @@ void GivenConfiguration::Serialize(StateStream& state) {
         names.admission, names.tuning, names.grouping, preset, models, cluster.name, cluster.nodes,
         cluster.gpu_types, cluster.checkpoint_interval);
   if (version > kBeforePartitions) {
-    state(cluster.partitions);
+    state(cluster.partitions, profiles);
   }
 }
 
@@ -355,8 +352,9 @@ Result<GivenConfiguration> GivenConfiguration::From(std::string_view note) {
   return given;
 }
 
-Result<GivenConfiguration> Given(const scenario::PresetRequest& names, const std::string& cluster) {
-  GivenConfiguration given{.names = names};
+Result<GivenConfiguration> Given(const scenario::PresetRequest& names, const std::string& cluster,
+                                 const GivenProfiles& profiles) {
+  GivenConfiguration given{.names = names, .profiles = profiles};
   ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
   ASSIGN_OR_RETURN(given.cluster, trace::ReadCluster(cluster));
   given.options = ContentOf(given);
@@ -370,14 +368,21 @@ Result<GivenConfiguration> FromText(const std::string& path, std::string_view te
   scenario::PresetRequest& names = given.names;
   RETURN_IF_ERROR(io::FirstFailure({
       section.CheckKeys({"preset", "policy", "placement", "admission", "grouping", "tuning",
-                         "cluster", "nodes", "gpu_types", "partitions"}),
+                         "profiles", "profiles_digest", "cluster", "nodes", "gpu_types",
+                         "partitions"}),
       section.ReadText("preset", names.preset),
       section.ReadText("policy", names.policy),
       section.ReadText("placement", names.placement),
       section.ReadText("admission", names.admission),
       section.ReadText("grouping", names.grouping),
       section.ReadText("tuning", names.tuning),
+      section.ReadText("profiles", given.profiles.path),
+      section.ReadText("profiles_digest", given.profiles.digest),
   }));
+  if (given.profiles.path.empty() && !given.profiles.digest.empty()) {
+    return section.BadKey("profiles_digest",
+                          "there are no profiles; expected 'profiles' beside it");
+  }
   ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
   std::erase_if(root.entries, [](const io::TomlEntry& entry) {
     return entry.key != "cluster" && entry.key != "nodes" && entry.key != "gpu_types" &&
@@ -405,6 +410,10 @@ Result<GivenConfiguration> Merged(const GivenConfiguration& present,
   take(before.names.admission, asked.names.admission, merged.names.admission);
   take(before.names.grouping, asked.names.grouping, merged.names.grouping);
   take(before.names.tuning, asked.names.tuning, merged.names.tuning);
+  if (before.profiles != asked.profiles) {
+    merged.profiles = asked.profiles;
+    merged.models.clear();
+  }
   take(before.cluster.name, asked.cluster.name, merged.cluster.name);
   take(before.cluster.checkpoint_interval, asked.cluster.checkpoint_interval,
        merged.cluster.checkpoint_interval);
@@ -431,6 +440,7 @@ std::string ChangesBetween(const GivenConfiguration& former, const GivenConfigur
   CompareNames("admission", former.names.admission, next.names.admission, changes);
   CompareNames("grouping", former.names.grouping, next.names.grouping, changes);
   CompareNames("tuning", former.names.tuning, next.names.tuning, changes);
+  CompareProfiles(former, next, changes);
   if (former.cluster.checkpoint_interval != next.cluster.checkpoint_interval) {
     AddChange(changes, fmt::format("checkpoint_interval {} s, now {} s",
                                    Seconds(former.cluster.checkpoint_interval),
@@ -466,6 +476,8 @@ std::string TextOf(const GivenConfiguration& given) {
   add("admission", names.admission);
   add("grouping", names.grouping);
   add("tuning", names.tuning);
+  add("profiles", given.profiles.path);
+  add("profiles_digest", given.profiles.digest);
   text += "\n[cluster]\n";
   add("name", given.cluster.name);
   if (given.cluster.checkpoint_interval > Duration{0}) {
@@ -487,6 +499,116 @@ std::string TextOf(const GivenConfiguration& given) {
   return text;
 }
 
+// ---------------------------------------------------------------------------------------- profiles
+
+// Where components read them.
+class Configurations::Profiles {
+ public:
+  Profiles() = default;  // there are none
+  explicit Profiles(std::string path) : path_(std::move(path)) {}
+  explicit Profiles(std::unique_ptr<scenario::UnpackedProfiles> unpacked)
+      : path_(unpacked->path()), unpacked_(std::move(unpacked)) {}
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  // As they were taken, and not as they lie there now.
+  [[nodiscard]] bool are_kept() const { return unpacked_ != nullptr; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<scenario::UnpackedProfiles> unpacked_;
+};
+
+// Packed; empty: there is none of that key.
+Result<std::string> Configurations::Kept(const std::string& key) const {
+  if (store_ != nullptr) {
+    return store_->Setting(key);
+  }
+  const auto taken = taken_.find(key);
+  return taken == taken_.end() ? std::string() : taken->second;
+}
+
+Status Configurations::Keep(const std::string& key, const std::string& packed) const {
+  if (store_ == nullptr) {
+    taken_[key] = packed;
+    return {};
+  }
+  ASSIGN_OR_RETURN(const std::string kept, store_->Setting(key));
+  return kept.empty() ? store_->SetSetting(key, packed) : Status();
+}
+
+Status Configurations::KeepIn(store::Store& store) {
+  store_ = &store;
+  for (const auto& [key, packed] : std::exchange(taken_, {})) {
+    RETURN_IF_ERROR(Keep(key, packed));
+  }
+  return {};
+}
+
+Result<GivenProfiles> Configurations::Take(const std::string& path) const {
+  if (path.empty()) {
+    return GivenProfiles{};
+  }
+  constexpr std::size_t kEnough = 32;
+  ASSIGN_OR_RETURN(const std::string packed, scenario::PackProfiles(path));
+  GivenProfiles given{.path = path, .digest = io::Sha256Hex(packed).substr(0, kEnough)};
+  RETURN_IF_ERROR(Keep(KeyOf(given), packed));
+  return given;
+}
+
+// Those of notes of 0.3.0 and earlier are known by their tables only, and taken from --profiles
+// once.
+Result<Configurations::Profiles> Configurations::ProfilesOf(const GivenConfiguration& given) const {
+  const bool is_early = given.profiles.path.empty();
+  if (is_early && (given.models.empty() || given.models == kNoModels)) {
+    return Profiles();
+  }
+  ASSIGN_OR_RETURN(const std::string packed,
+                   Kept(is_early ? EarlyKeyOf(given) : KeyOf(given.profiles)));
+  if (packed.empty() && is_early) {
+    return Profiles(profiles_);
+  }
+  if (packed.empty()) {
+    return BadInput(
+        "profiles of " + given.profiles.path + " with the digest " + given.profiles.digest +
+        " are not kept here; expected no profiles_digest, for those that lie there now");
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<scenario::UnpackedProfiles> unpacked,
+                   scenario::UnpackedProfiles::Make(packed));
+  return Profiles(std::move(unpacked));
+}
+
+// With its parts as owner; `given` gets the digest of the profiles' tables.
+Result<std::shared_ptr<engine::Configuration>> Configurations::Assemble(
+    GivenConfiguration& given) const {
+  ASSIGN_OR_RETURN(const Profiles profiles, ProfilesOf(given));
+  auto parts = std::make_shared<Parts>();
+  parts->cluster = given.cluster;
+  ASSIGN_OR_RETURN(parts->models, scenario::KnownModels::Read(profiles.path(), parts->cluster));
+  const loader::LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
+  ASSIGN_OR_RETURN(parts->assembly, scenario::AssembleComponents(given.names, parts->cluster,
+                                                                 profiles.path(), loader));
+  RETURN_IF_ERROR(live::CheckRules(parts->assembly.preset.rules));
+  RETURN_IF_ERROR(scenario::MakeLiveRates(parts->models, parts->cluster, parts->assembly));
+  const std::string models = parts->models.Digest();
+  if (!profiles.are_kept() && !given.models.empty() && given.models != models) {
+    return BadInput(
+        "--profiles gives others than the journal was written with; expected the same as before "
+        "for one start, after which they may change");
+  }
+  given.models = models;
+  if (!profiles.are_kept() && !profiles.path().empty()) {
+    ASSIGN_OR_RETURN(const std::string packed, scenario::PackProfiles(profiles.path()));
+    RETURN_IF_ERROR(Keep(EarlyKeyOf(given), packed));
+  }
+  std::shared_ptr<engine::Configuration> made =
+      scenario::LiveConfiguration(parts->models, parts->assembly, parts->cluster);
+  made->text = TextOf(given);
+  made->owner = std::move(parts);
+  return made;
+}
+
+// ----------------------------------------------------------------------------------- from notes
+
 Result<engine::SharedConfiguration> Configurations::Read(
     std::string_view note, const engine::Configuration& present) const {
   if (last_ != nullptr && last_->note == note) {
@@ -504,7 +626,7 @@ Result<engine::SharedConfiguration> Configurations::Read(
   if (last_ != nullptr && last_content_ == ContentOf(given)) {
     next = std::make_shared<engine::Configuration>(*last_);
   } else {
-    ASSIGN_OR_RETURN(next, Assemble(given, profiles_));
+    ASSIGN_OR_RETURN(next, Assemble(given));
     last_content_ = ContentOf(given);
   }
   next->number = given.number;
@@ -523,6 +645,17 @@ Result<engine::SharedConfiguration> Configurations::Make(
   if (given.names == scenario::PresetRequest{}) {  // a cluster file
     given.names = former.names;
     given.preset = former.preset;
+    given.profiles = given.profiles.path.empty() ? former.profiles : given.profiles;
+  }
+  if (given.profiles.path.empty() && former.profiles.path.empty()) {
+    given.models = former.models;
+  }
+  if (given.profiles.digest.empty()) {
+    const Result<GivenProfiles> taken = Take(given.profiles.path);
+    if (!taken.ok()) {
+      return InvalidArgument(asked.name + ": " + taken.error().message);
+    }
+    given.profiles = taken.value();
   }
   given.changes = ChangesBetween(former, given);
   given.number = present.number + 1;

@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "daemon/controller_process.h"
 #include "daemon/mailbox.h"
+#include "engine/engine.h"
 #include "io/file.h"
+#include "scenario/known_models.h"
+#include "store/memory_store.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::daemon {
@@ -296,6 +300,132 @@ TEST(ConfigurationsTest, RefusesWhatCannotBe) {
   given.models = "";
   given.preset = "another text";
   EXPECT_THAT(configurations.Read(given.Note(), {}).error().message, HasSubstr("preset"));
+}
+
+// ---------------------------------------------------------------------------------------- profiles
+
+constexpr const char* kSlow = "model,batch_size,gpus,iterations_per_second\nvgg,8,1,1\nvgg,8,2,2\n";
+constexpr const char* kFast = "model,batch_size,gpus,iterations_per_second\nvgg,8,1,4\nvgg,8,2,8\n";
+
+double RateOfVgg(const engine::SharedConfiguration& configuration) {
+  const int row = configuration->profiles->Find("vgg", 8);
+  return configuration->profiles->rows()[static_cast<std::size_t>(row)].Rate(1);
+}
+
+class ProfilesTest : public testing::Test {
+ protected:
+  ProfilesTest() { EXPECT_TRUE(configurations_.KeepIn(store_).ok()); }
+
+  engine::SharedConfiguration First() {
+    const Result<GivenProfiles> profiles = configurations_.Take(path_);
+    const Result<GivenConfiguration> given = Given({.policy = "fifo"}, "2x4", profiles.value());
+    const auto first = configurations_.Read(given.value().Note(), {});
+    EXPECT_TRUE(first.ok()) << first.error().message;
+    return first.value();
+  }
+  Result<engine::SharedConfiguration> Apply(const std::string& text,
+                                            const engine::Configuration& present) {
+    return configurations_.Make({.name = "new.toml", .text = text}, present);
+  }
+  static std::string WithoutDigest(std::string text) {
+    const std::size_t line = text.find("profiles_digest");
+    return text.erase(line, text.find('\n', line) + 1 - line);
+  }
+
+  const ScratchFolder scratch_;
+  const std::string path_ = scratch_.Write("profiles.csv", kSlow);
+  store::MemoryStore store_;
+  Configurations configurations_{""};
+};
+
+TEST_F(ProfilesTest, AStateGoesOnWithItsProfilesWhateverBecomesOfTheFiles) {
+  const engine::SharedConfiguration first = First();
+  EXPECT_EQ(RateOfVgg(first), 1);
+  std::filesystem::remove(path_);
+  Configurations later("");
+  ASSERT_TRUE(later.KeepIn(store_).ok());
+  const auto again = later.Read(first->note, {});
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(RateOfVgg(again.value()), 1);
+  EXPECT_FALSE(Configurations("").Read(first->note, {}).ok());
+}
+
+TEST_F(ProfilesTest, OthersAreAChangeAndTheFormerOnesCanComeBack) {
+  const engine::SharedConfiguration first = First();
+  (void)scratch_.Write("profiles.csv", kFast);
+  const auto same = Apply(first->text, *first);  // the digest says which are meant
+  ASSERT_TRUE(same.ok()) << same.error().message;
+  EXPECT_EQ(same.value()->changes, "");
+  EXPECT_EQ(RateOfVgg(same.value()), 1);
+  const auto next = Apply(WithoutDigest(first->text), *first);
+  ASSERT_TRUE(next.ok()) << next.error().message;
+  EXPECT_EQ(next.value()->changes, "profiles of " + path_ + " changed");
+  EXPECT_EQ(RateOfVgg(next.value()), 4);
+  const auto back = Apply(first->text, *next.value());
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(RateOfVgg(back.value()), 1);
+  const auto none = Apply("policy = 'fifo'\n[[nodes]]\ncount = 2\ngpus = 4\n", *first);
+  ASSERT_TRUE(none.ok()) << none.error().message;
+  EXPECT_EQ(none.value()->changes, "profiles " + path_ + ", now none");
+  EXPECT_EQ(none.value()->profiles, nullptr);
+  const auto nodes = Apply("[[nodes]]\ncount = 3\ngpus = 4\n", *first);
+  EXPECT_EQ(nodes.value()->changes, "node n2 added");
+  EXPECT_EQ(RateOfVgg(nodes.value()), 1);
+}
+
+// What is left stays; from then on the job is as fast as the new profiles say.
+TEST_F(ProfilesTest, ARunningJobGoesOnByTheNewOnes) {
+  const engine::SharedConfiguration first = First();
+  (void)scratch_.Write("profiles.csv", kFast);
+  const auto next = Apply(WithoutDigest(first->text), *first);
+  ASSERT_TRUE(next.ok()) << next.error().message;
+  engine::Engine engine({.configuration = first});
+  auto spec = std::make_shared<JobSpec>(
+      JobSpec{.name = "job", .model = "vgg", .batch_size = 8, .iterations = 1000});
+  first->FindRow(*spec);
+  ASSERT_TRUE(first->Bind(*spec).ok());
+  ASSERT_TRUE(
+      engine.Step({.events = {{.fact = model::fact::Submitted{.job = JobAt(0), .spec = spec}}}})
+          .ok());
+  ASSERT_TRUE(engine.Step({.now = AtSeconds(100)}).ok());
+  const auto left = [&engine](double at) {
+    return engine.ProgressOf(JobAt(0), AtSeconds(at)).work_left;
+  };
+  const double before = left(100);
+  EXPECT_NEAR(before, 900, 20);  // it took some time to start
+  engine.Reconfigure(next.value());
+  EXPECT_DOUBLE_EQ(left(100), before);
+  EXPECT_NEAR(left(110), before - 40, 1e-6);
+}
+
+TEST_F(ProfilesTest, WhatCannotBeTakenIsRefused) {
+  const engine::SharedConfiguration first = First();
+  const auto error = [&](const std::string& keys) {
+    const auto made = Apply(keys + "policy = 'fifo'\n[[nodes]]\ngpus = 4\n", *first);
+    return made.ok() ? std::string() : made.error().message;
+  };
+  EXPECT_THAT(error("profiles = '/no/such'\n"), testing::StartsWith("new.toml: /no/such"));
+  EXPECT_THAT(error("profiles = '" + path_ + "'\nprofiles_digest = '12'\n"),
+              HasSubstr("with the digest 12 are not kept here; expected no profiles_digest"));
+  EXPECT_THAT(error("profiles_digest = '12'\n"), testing::StartsWith("new.toml:1: "));
+}
+
+// Notes of 0.3.0 say only what digest the tables had.
+TEST_F(ProfilesTest, AnEarlyNoteNeedsTheOptionForOneStart) {
+  Configurations former(path_);
+  GivenConfiguration given = GivenBy("fifo", "2x4");
+  scenario::KnownModels models = scenario::KnownModels::Read(path_, given.cluster).value();
+  given.models = models.Digest();
+  const std::string note = given.Note();
+  EXPECT_FALSE(configurations_.Read(note, {}).ok());
+  ASSERT_TRUE(former.KeepIn(store_).ok());
+  const auto read = former.Read(note, {});
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(RateOfVgg(read.value()), 1);
+  std::filesystem::remove(path_);
+  const auto again = configurations_.Read(note, {});
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(RateOfVgg(again.value()), 1);
 }
 
 // A controller that takes one step. What it has logged.

@@ -78,7 +78,8 @@ Result<Asked> Check(const ControllerOptions& options, const Configurations& conf
   RETURN_IF_ERROR(CheckDestinations(options.notify_program, options.notify_url));
   RETURN_IF_ERROR(rpc::CheckListenAddress("--listen", options.listen));
   Asked asked;
-  ASSIGN_OR_RETURN(asked.given, Given(options.names, options.cluster));
+  ASSIGN_OR_RETURN(const GivenProfiles profiles, configurations.Take(options.profiles));
+  ASSIGN_OR_RETURN(asked.given, Given(options.names, options.cluster, profiles));
   asked.given.since = LiveClock::UnixNow();
   ASSIGN_OR_RETURN(asked.configuration, configurations.Read(asked.given.Note(), {}));
   if (!options.measured.empty()) {
@@ -539,7 +540,7 @@ class Reloading {
       : options_(options), configure_(std::move(configure)) {
     if (options_.reloads != nullptr) {
       options_.reloads->Serve([&](const ControllerOptions& now) -> Status {
-        ASSIGN_OR_RETURN(Asked asked, Check(now, Configurations(options_.profiles)));
+        ASSIGN_OR_RETURN(Asked asked, Check(now, Configurations(now.profiles)));
         configure_(std::move(asked.given));
         access.authority()->SetAccess(now.all_users, now.operators, now.admins);
         access.SetUserCalls(UserCallsOf(now));
@@ -662,10 +663,16 @@ void BeginAll(const Outboxes& outboxes) {
 // By options that were read again.
 void ConfigureAgain(const ControllerOptions& options, const GivenConfiguration& given,
                     const Configurations& configurations, live::Controller& controller) {
+  const auto stays = [&options](const Error& error) {
+    Log(options, "the configuration stays as it was: " + error.message);
+  };
+  if (const auto taken = configurations.Take(given.profiles.path); !taken.ok()) {
+    return stays(taken.error());
+  }
   const auto done =
       Configure(options, "the options that were read again", given, configurations, controller);
   if (!done.ok()) {
-    Log(options, "the configuration stays as it was: " + done.error().message);
+    stays(done.error());
   }
 }
 
@@ -694,7 +701,7 @@ Status CheckController(const ControllerOptions& options) {
 
 Status RehearseController(const ControllerOptions& options) {
   const auto begun = std::chrono::steady_clock::now();
-  const Configurations configurations(options.profiles);
+  Configurations configurations(options.profiles);
   ASSIGN_OR_RETURN(Asked asked, Check(options, configurations));
   const io::TemporaryFolder copy("trainyard-rehearsal");
   if (copy.path().empty()) {
@@ -702,6 +709,7 @@ Status RehearseController(const ControllerOptions& options) {
   }
   RETURN_IF_ERROR(store::CopyStore(options.state, copy.path()));
   ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, store::OpenStore(copy.path()));
+  RETURN_IF_ERROR(configurations.KeepIn(*store));
   ASSIGN_OR_RETURN(const Beginning beginning, BeginningOf(options, asked, configurations, *store));
   live::ControllerSetup with = SetupOf(options, beginning, configurations, store->epoch());
   with.snapshots.entries = 0;  // the whole journal, if it is there
@@ -725,10 +733,11 @@ Status RehearseController(const ControllerOptions& options) {
 
 Status RunController(const ControllerOptions& options, Mailbox& mailbox,
                      const std::function<void(const Ready& ready)>& on_ready) {
-  const Configurations configurations(options.profiles);
+  Configurations configurations(options.profiles);
   ASSIGN_OR_RETURN(Asked asked, Check(options, configurations));
   ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::OpenStore(options.state));
   store::Store& store = *opened;
+  RETURN_IF_ERROR(configurations.KeepIn(store));
   ASSIGN_OR_RETURN(Beginning beginning, BeginningOf(options, asked, configurations, store));
   const LiveClock clock(beginning.unix_zero, options.live.time_scale);
   Transport transport(mailbox, clock, options.log);

@@ -302,7 +302,7 @@ constexpr std::array kOptionTimes{
     OptionTime{"--cluster", kWhileItRuns},   OptionTime{"--users", kAtHangUp},
     OptionTime{"--operators", kAtHangUp},    OptionTime{"--admins", kAtHangUp},
     OptionTime{"--user-calls", kAtHangUp},   OptionTime{"--time-scale", kNever},
-    OptionTime{"--profiles", kNever},        OptionTime{"--measured", kNever},
+    OptionTime{"--profiles", kWhileItRuns},  OptionTime{"--measured", kNever},
 };
 
 std::set<std::string> TakenWhileItRuns() {
