@@ -435,7 +435,8 @@ Result<engine::SharedConfiguration> Configure(const ControllerOptions& options,
           fmt::format(
               "configuration {} is in force, as {} has applied it; {} are those of the last "
               "start and change nothing",
-              present->number, present->author, which));
+              present->number, present->author.empty() ? "an earlier start" : present->author,
+              which));
     }
     return present;
   }

@@ -226,6 +226,50 @@ TEST(StatesTest, ThatOf030KeepsCallsOnManyJobsByItsJournal) {
   ExpectKeepsCalls({"--snapshot-entries", "0"});
 }
 
+// The start asks for two plain nodes under fifo: a change, as any other. The state has what was in
+// force before, profiles included, whose file is gone.
+void ExpectKeepsConfigurations(const Words& options) {
+  LiveCluster cluster({.lease = kShortLease, .grace = 1});
+  TakeState(cluster, "0.4.0-configured");
+  Words& policy = cluster.options().policy;
+  policy.insert(policy.end(), options.begin(), options.end());
+  cluster.StartController();
+  const std::string history =
+      cluster.Run({"config", "history", "--controller", cluster.address()}).out;
+  EXPECT_THAT(history, HasSubstr("profiles of profiles.csv changed"));
+  EXPECT_THAT(history, HasSubstr("partition long: nodes n1, now nodes n0"));
+  EXPECT_THAT(history, HasSubstr("node n2 added; partition long: nodes n0, now nodes n[0,2]"));
+  EXPECT_THAT(history, HasSubstr("profiles profiles.csv, now none"));
+  EXPECT_THAT(history, HasSubstr("partition debug removed; partition long removed"));
+  EXPECT_EQ(cluster.StatusOf(1).request().queue(), "long");
+  EXPECT_EQ(cluster.StatusOf(3).request().queue(), "debug");
+  EXPECT_EQ(cluster.StatusOf(3).request().time_s(), 7200);
+  const Answer back = cluster.Run({"config", "rollback", "2", "--controller", cluster.address()});
+  EXPECT_EQ(back.status, 0) << back.err;
+  const v1::NodesReply nodes = cluster.AskFor<v1::NodesReply>({"nodes"});
+  ASSERT_EQ(nodes.nodes_size(), 3);
+  EXPECT_EQ(nodes.policy(), "srtf");
+  EXPECT_EQ(nodes.partitions_size(), 2);
+  EXPECT_THAT(nodes.nodes(0).partitions(), testing::ElementsAre("debug", "long"));
+  EXPECT_THAT(nodes.nodes(1).partitions(), testing::IsEmpty());
+  fs::create_directory(cluster.Path("checkpoints"));
+  std::ofstream(cluster.Path("checkpoints/go")) << '\n';
+  cluster.StartAgent(0);
+  cluster.StartAgent(1);
+  for (const int job : {1, 2, 3}) {
+    EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED)) << job;
+  }
+  cluster.KillController();
+  cluster.StartController();
+  EXPECT_EQ(cluster.AskFor<v1::NodesReply>({"nodes"}).partitions_size(), 2);
+}
+
+TEST(StatesTest, ThatOf040KeepsItsConfigurations) { ExpectKeepsConfigurations({}); }
+
+TEST(StatesTest, ThatOf040KeepsItsConfigurationsByItsJournal) {
+  ExpectKeepsConfigurations({"--snapshot-entries", "0"});
+}
+
 // There a job has taken the GPUs of another by a rule that has gone since.
 TEST(StatesTest, ThatOf010GoesOnThoughThisProgramWouldHaveDecidedOtherwise) {
   LiveCluster cluster({.policy = {"--policy", "las:quantum=0"}, .lease = kShortLease, .grace = 1});

@@ -3,7 +3,8 @@
 # write.sh PROGRAM FOLDER [KIND]: FOLDER/controller.db as PROGRAM leaves it when everything is killed (README.md).
 # KIND: states (the default: jobs in all states), terms (an array, a hold, dependencies, a time limit), calls
 # (calls on many jobs, a drained node, notices on their way), preempted (a job has taken the GPUs of
-# another, under las), or blocked (under fifo a job waits behind one that needs a drained node).
+# another, under las), blocked (under fifo a job waits behind one that needs a drained node), or
+# configured (partitions and profiles, and a change of both, of the policy and of the nodes).
 set -eu
 program=$(realpath "$1")
 mkdir -p "$2"
@@ -26,11 +27,29 @@ finish() {
   rm -rf "$scratch"
 }
 trap finish EXIT
-cd /  # jobs remember where they were submitted
+cat >"$scratch/cluster.toml" <<'END'
+[[nodes]]
+count = 2
+gpus = 2
+[[partitions]]
+name = "debug"
+nodes = ["n0"]
+default = true
+max_time = "2h"
+[[partitions]]
+name = "long"
+nodes = ["n1"]
+END
+printf 'model,batch_size,gpus,iterations_per_second\nvgg,8,1,1\n' >"$scratch/profiles.csv"
+nodes='--nodes 2 --gpus 2'
+[ "$kind" != configured ] || nodes='--cluster cluster.toml --profiles profiles.csv'
+cd "$scratch"  # a configuration says where its files were
 export TRAINYARD_CONTROLLER=127.0.0.1:7480
-"$program" up --nodes 2 --gpus 2 --policy "$policy" --state "$scratch" --snapshot-entries 8 \
+# shellcheck disable=SC2086
+"$program" up $nodes --policy "$policy" --state "$scratch" --snapshot-entries 8 \
   --listen $TRAINYARD_CONTROLLER $notify >"$scratch/log" 2>&1 &
 cluster=$!
+cd /  # jobs remember where they were submitted
 submit() {
   "$program" submit --user ann "$@" >/dev/null
 }
@@ -97,12 +116,28 @@ behind_a_drained_node() {
   sleep 1
   await 3 waiting
 }
+until_told() {
+  submit "$@" -- sh -c 'until [ -e "$TRAINYARD_CHECKPOINT_DIR/../go" ]; do sleep 0.1; done'
+}
+changed_while_it_runs() {
+  until_told --gpus 2 --queue long --name runs
+  await 1 running
+  submit --gpus 2 --queue long --name waits -- true
+  until_told --gpus 1 --name short
+  await 3 running
+  printf 'model,batch_size,gpus,iterations_per_second\nvgg,8,1,4\n' >"$scratch/profiles.csv"
+  "$program" config show >"$scratch/next.toml"
+  sed -i "/^profiles_digest/d; s/^policy = .*/policy = 'srtf'/; s/'n1'\]/'n0']/" "$scratch/next.toml"
+  "$program" config apply "$scratch/next.toml" >/dev/null
+  "$program" node add n2 --gpus 2 --partition long >/dev/null
+}
 case "$kind" in
   states) jobs_in_all_states ;;
   terms) jobs_with_terms ;;
   calls) calls_on_many_jobs ;;
   preempted) preempted_at_once ;;
   blocked) behind_a_drained_node ;;
+  configured) changed_while_it_runs ;;
 esac
 # As it would be after kill -9; as one file.
 kill -STOP "$cluster"
