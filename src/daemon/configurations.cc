@@ -133,6 +133,36 @@ void MergeNodes(const Cluster& before, const Cluster& asked, Cluster& merged) {
   }
 }
 
+Partition* FindPartition(Cluster& cluster, std::string_view name) {
+  const auto found =
+      std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
+                   [name](const Partition& partition) { return partition.name == name; });
+  return found == cluster.partitions.end() ? nullptr : &*found;
+}
+
+// Likewise.
+void MergePartitions(Cluster before, const Cluster& asked, Cluster& merged) {
+  for (const Partition& partition : asked.partitions) {
+    Partition* const was = FindPartition(before, partition.name);
+    Partition* const present = FindPartition(merged, partition.name);
+    if (was != nullptr && *was == partition) {
+      continue;
+    }
+    if (present != nullptr) {
+      *present = partition;
+    } else {
+      merged.partitions.push_back(partition);
+    }
+  }
+  for (const Partition& was : before.partitions) {
+    if (std::none_of(asked.partitions.begin(), asked.partitions.end(),
+                     [&was](const Partition& other) { return other.name == was.name; })) {
+      std::erase_if(merged.partitions,
+                    [&was](const Partition& other) { return other.name == was.name; });
+    }
+  }
+}
+
 void AddChange(std::string& changes, const std::string& change) {
   changes += (changes.empty() ? "" : "; ") + change;
 }
@@ -424,7 +454,7 @@ Result<GivenConfiguration> Merged(const GivenConfiguration& present,
                   })) {
     merged.cluster.gpu_types = asked.cluster.gpu_types;
   }
-  take(before.cluster.partitions, asked.cluster.partitions, merged.cluster.partitions);
+  MergePartitions(before.cluster, asked.cluster, merged.cluster);
   MergeNodes(before.cluster, asked.cluster, merged.cluster);
   return merged;
 }
@@ -583,7 +613,14 @@ Result<std::shared_ptr<engine::Configuration>> Configurations::Assemble(
   ASSIGN_OR_RETURN(const Profiles profiles, ProfilesOf(given));
   auto parts = std::make_shared<Parts>();
   parts->cluster = given.cluster;
-  ASSIGN_OR_RETURN(parts->models, scenario::KnownModels::Read(profiles.path(), parts->cluster));
+  Result<scenario::KnownModels> read = scenario::KnownModels::Read(profiles.path(), parts->cluster);
+  if (!read.ok()) {  // the files that the operator knows, and not their copies
+    Error error = read.error();
+    error.message =
+        base::ReplaceAll(std::move(error.message), profiles.path(), given.profiles.path);
+    return profiles.are_kept() ? error : read.error();
+  }
+  parts->models = std::move(read).value();
   const loader::LoaderProfiles* loader = parts->models.loader ? &*parts->models.loader : nullptr;
   ASSIGN_OR_RETURN(parts->assembly, scenario::AssembleComponents(given.names, parts->cluster,
                                                                  profiles.path(), loader));

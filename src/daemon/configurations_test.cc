@@ -133,6 +133,27 @@ TEST(ConfigurationsTest, ChangesOfPartitionsAreNamed) {
   EXPECT_EQ(ChangesBetween(given, next), "partition debug removed; partition all removed");
 }
 
+// What has been applied to one partition stays where the options change another one.
+TEST(ConfigurationsTest, AStartChangesOnlyThePartitionsThatItsOptionsChange) {
+  const ScratchFolder scratch;
+  const GivenConfiguration first = GivenBy("srtf", scratch.Write("cluster.toml", kParted));
+  GivenConfiguration present = first;
+  present.cluster.partitions[0].nodes.emplace_back("n3");
+  GivenConfiguration asked = first;
+  asked.cluster.partitions[1].most_gpus = 8;
+  const auto changes = [&present](const GivenConfiguration& options) {
+    return ChangesBetween(present, Merged(present, options).value());
+  };
+  EXPECT_EQ(changes(asked), "partition all: max_gpus any, now 8");
+  asked.cluster.partitions.pop_back();
+  EXPECT_EQ(changes(asked), "partition all removed");
+  asked.cluster.partitions[0].most_gpus = 2;
+  EXPECT_EQ(changes(asked),
+            "partition debug: nodes n[0-1,3], now nodes n[0-1], max_gpus 4, now 2; partition all "
+            "removed");
+  EXPECT_EQ(changes(first), "");
+}
+
 // The node that has been removed is in no partition any more, or the text could not be read again.
 TEST(ConfigurationsTest, ANodeThatIsRemovedLeavesItsPartition) {
   const ScratchFolder scratch;
@@ -396,6 +417,47 @@ TEST_F(ProfilesTest, ARunningJobGoesOnByTheNewOnes) {
   engine.Reconfigure(next.value());
   EXPECT_DOUBLE_EQ(left(100), before);
   EXPECT_NEAR(left(110), before - 40, 1e-6);
+}
+
+// A job that states iterations only runs as long as by the former ones; one that has ended is
+// shown.
+TEST_F(ProfilesTest, JobsWithIterationsOnlyOutliveTheirProfiles) {
+  const engine::SharedConfiguration first = First();
+  engine::Engine engine({.configuration = first});
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto spec = std::make_shared<JobSpec>(JobSpec{.name = "job",
+                                                  .model = "vgg",
+                                                  .gpus = 1,
+                                                  .batch_size = 8,
+                                                  .iterations = i == 0 ? 5.0 : 500.0});
+    first->FindRow(*spec);
+    ASSERT_TRUE(first->Bind(*spec).ok());
+    ASSERT_TRUE(
+        engine.Step({.events = {{.fact = model::fact::Submitted{.job = JobAt(i), .spec = spec}}}})
+            .ok());
+  }
+  ASSERT_TRUE(
+      engine
+          .Step({.now = AtSeconds(50),
+                 .events = {{.at = AtSeconds(40), .fact = model::fact::Ended{.job = JobAt(0)}}}})
+          .ok());
+  const double left = engine.ProgressOf(JobAt(1), AtSeconds(50)).work_left;
+  (void)scratch_.Write("profiles.csv", "model,batch_size,gpus,iterations_per_second\nbert,8,1,1\n");
+  engine::SharedConfiguration present = first;
+  for (const std::string& text :
+       {WithoutDigest(first->text),
+        std::string("policy = 'fifo'\n[[nodes]]\ncount = 2\ngpus = 4\n")}) {
+    const auto next = Apply(text, *present);
+    ASSERT_TRUE(next.ok()) << next.error().message;
+    present = next.value();
+    engine.Reconfigure(present);
+    EXPECT_NEAR(engine.ProgressOf(JobAt(1), AtSeconds(50)).work_left, left, 1e-6);
+    EXPECT_NEAR(engine.ProgressOf(JobAt(1), AtSeconds(60)).work_left, left - 10, 1e-6);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(engine.records()[i].spec->profile_row, -1);
+      EXPECT_FALSE(engine.HasOverrun(JobAt(i)));
+    }
+  }
 }
 
 TEST_F(ProfilesTest, WhatCannotBeTakenIsRefused) {

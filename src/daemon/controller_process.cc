@@ -664,16 +664,13 @@ void BeginAll(const Outboxes& outboxes) {
 // By options that were read again.
 void ConfigureAgain(const ControllerOptions& options, const GivenConfiguration& given,
                     const Configurations& configurations, live::Controller& controller) {
-  const auto stays = [&options](const Error& error) {
-    Log(options, "the configuration stays as it was: " + error.message);
-  };
-  if (const auto taken = configurations.Take(given.profiles.path); !taken.ok()) {
-    return stays(taken.error());
-  }
-  const auto done =
-      Configure(options, "the options that were read again", given, configurations, controller);
+  const auto taken = configurations.Take(given.profiles.path);
+  const Result<engine::SharedConfiguration> done =
+      taken.ok() ? Configure(options, "the options that were read again", given, configurations,
+                             controller)
+                 : taken.error();
   if (!done.ok()) {
-    stays(done.error());
+    Log(options, "the configuration stays as it was: " + done.error().message);
   }
 }
 

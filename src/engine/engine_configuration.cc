@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "model/node_classes.h"
 #include "model/slices.h"
+#include "profile/execution_model.h"
 
 namespace trainyard::engine {
 namespace {
@@ -79,6 +80,8 @@ class Engine::Change {
   void AdoptData();
   void AdoptJobs();
   void Rebind(JobId job);
+  void Respecify(JobId job);
+  [[nodiscard]] Duration TimeBefore(const JobSpec& job) const;
 
   Engine& engine_;
   const SharedConfiguration next_;
@@ -166,6 +169,13 @@ void Engine::Change::AdoptJobs() {
   for (const JobId job : all) {
     Rebind(job);
   }
+  for (std::size_t i = 0; i < engine_.jobs_.size();
+       ++i) {  // ended ones are shown by their rows, too
+    const model::JobRecord& job = engine_.jobs_.At(JobAt(i));
+    if (job.phase.get() >= model::JobPhase::kCompleted && job.spec->profile_row >= 0) {
+      Respecify(JobAt(i));
+    }
+  }
   for (const JobId id : all) {
     model::JobRecord& job = engine_.jobs_[id];
     if (job.grant.gpus > 0) {
@@ -183,16 +193,36 @@ void Engine::Change::Rebind(JobId id) {
   const Parts& parts = *engine_.parts_;
   model::JobRecord& job = engine_.jobs_[id];
   const double stated_before = former_->ledger.StatedWork(job);
-  if (next_->BindsJobs() || former_->configuration->BindsJobs()) {
-    const auto spec = std::make_shared<JobSpec>(*job.spec);
-    spec->profile_row = -1;
-    next_->FindRow(*spec);
-    if (next_->Bind(*spec).ok()) {
-      engine_.jobs_.Respecify(id, spec);
-    }
-  }
+  Respecify(id);
   parts.Relearn(engine_.jobs_, id);
   parts.ledger.Restate(job, stated_before);
+}
+
+// With its row of the profiles that there are now. A job that states iterations only and has none
+// any more runs as long as it would have by the former ones.
+void Engine::Change::Respecify(JobId id) {
+  if (!next_->BindsJobs() && !former_->configuration->BindsJobs()) {
+    return;
+  }
+  const JobSpec& before = *engine_.jobs_.At(id).spec;
+  auto spec = std::make_shared<JobSpec>(before);
+  spec->profile_row = -1;
+  next_->FindRow(*spec);
+  if (JobSpec bound = *spec; next_->Bind(bound).ok()) {
+    *spec = std::move(bound);
+  }
+  if (!spec->duration && spec->profile_row < 0 && !profile::StatesStages(*spec)) {
+    spec->duration = TimeBefore(before);
+  }
+  engine_.jobs_.Respecify(id, std::move(spec));
+}
+
+Duration Engine::Change::TimeBefore(const JobSpec& job) const {
+  constexpr double kMost = 1e9;
+  const ExecutionModel& rates = *former_->configuration->rates;
+  const double rate = rates.Rate(job, job.gpus);
+  const double work = rates.TotalWork(job);
+  return FromSeconds(std::min(rate > 0 ? work / rate : work, kMost));
 }
 
 void Engine::Reconfigure(SharedConfiguration next) { Change(*this, std::move(next)).Make(); }

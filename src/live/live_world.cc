@@ -11,6 +11,7 @@
 #include "base/earlier.h"
 #include "base/try.h"
 #include "engine/engine.h"
+#include "live/calls/validation.h"
 #include "live/jobs/job_request.h"
 #include "profile/execution_model.h"
 #include "service/calls.h"
@@ -80,6 +81,7 @@ void LiveWorld::OnNoMoreSubmits() { inbox_.push_back({.kind = Input::Kind::kNoMo
 Status LiveWorld::OnConfiguration(const std::string& note) {
   ASSIGN_OR_RETURN(const engine::SharedConfiguration next,
                    engine_.ReadConfiguration(note, *state_.configuration));
+  RETURN_IF_ERROR(CheckJobs(state_, *next));
   inbox_.push_back({.kind = Input::Kind::kConfiguration, .configuration = next->note});
   return {};
 }

@@ -17,7 +17,7 @@ namespace {
 // By partition and node: whether it has the node.
 using Membership = std::vector<std::vector<bool>>;
 
-// A node that has been removed is wherever it may be: it has no GPUs.
+// A node that has been removed is in none.
 Membership MembersOf(const Cluster& cluster) {
   std::map<std::string_view, std::size_t> nodes;
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
@@ -33,7 +33,7 @@ Membership MembersOf(const Cluster& cluster) {
       }
     }
     for (std::size_t i = 0; i < in.size(); ++i) {
-      in[i] = in[i] || cluster.nodes[i].gpus == 0;
+      in[i] = in[i] && cluster.nodes[i].gpus > 0;
     }
   }
   return members;
@@ -142,6 +142,9 @@ NodeClasses::NodeClasses(const Cluster& cluster)
       of_partition_[partition] |= NodeClassSet{classes_[i].in[partition]} << i;
     }
   }
+  several_ =
+      classes_.size() > 1 || std::any_of(of_partition_.begin(), of_partition_.end(),
+                                         [this](NodeClassSet open) { return open != all(); });
 }
 
 NodeClassSet NodeClasses::OpenTo(std::string_view queue) const {
@@ -234,8 +237,10 @@ Status CheckPartitions(const Cluster& cluster) {
 const Partition* FirstWithSomeNodes(const Cluster& cluster) {
   const Membership members = MembersOf(cluster);
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (std::find(members[i].begin(), members[i].end(), false) != members[i].end()) {
-      return &cluster.partitions[i];
+    for (std::size_t node = 0; node < cluster.nodes.size(); ++node) {
+      if (!members[i][node] && cluster.nodes[node].gpus > 0) {
+        return &cluster.partitions[i];
+      }
     }
   }
   return nullptr;

@@ -2,7 +2,6 @@
 // The GPU types of a cluster, and the classes of its nodes, as small numbers and as sets of them.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -95,6 +94,7 @@ class NodeClasses {
   std::vector<NodeClassSet> of_partition_;
   std::vector<Class> classes_;
   std::vector<std::uint8_t> of_node_;
+  bool several_ = false;
 };
 
 // Calls `visit` with the number of each type, or class, of the set, ascending.

@@ -87,14 +87,14 @@ TEST(NodeClassesTest, WithoutPartitionsClassesAreTypes) {
 TEST(NodeClassesTest, AJobMayLieOnTheNodesOfItsPartitionWithTypesThatItAccepts) {
   Cluster cluster = Parted();
   const NodeClasses classes(cluster);
-  EXPECT_EQ(classes.all(), 0b111U);  // a, b and d; c is wherever it may be
+  EXPECT_EQ(classes.all(), 0b1111U);  // c is in none
   EXPECT_EQ(classes.Accepted(JobOf("debug")), 0b011U);
   EXPECT_EQ(classes.Accepted(JobOf("debug", {"A100"})), 0b010U);
   EXPECT_EQ(classes.Accepted(JobOf("debug", {"T4"})), 0U);
-  EXPECT_EQ(classes.Accepted(JobOf("long")), classes.all());
+  EXPECT_EQ(classes.Accepted(JobOf("long")), 0b1011U);
   EXPECT_EQ(classes.Accepted(JobOf("gone")), classes.all());
   EXPECT_EQ(classes.GpusOf(0b011), 12);
-  EXPECT_EQ(classes.NamesOf(0b110), "A100 and (no type)");
+  EXPECT_EQ(classes.NamesOf(0b1010), "A100 and (no type)");
   EXPECT_TRUE(classes.InPartition(JobOf("debug"), {{.node = NodeAt(1), .gpus = 1}}));
   EXPECT_FALSE(classes.InPartition(JobOf("debug"), {{.node = NodeAt(3), .gpus = 1}}));
   cluster.partitions[0].is_default = true;

@@ -92,8 +92,10 @@ Status CheckNodes(const Assembly& parts, const Cluster& cluster) {
                            "; expected a cluster of one type, or another, such as policy srtf with "
                            "placement consolidated");
   }
-  if (who.empty() && parts.bundle().traits().needs.gpu_types == TypeSupport::kAlike) {
+  if (who.empty() && parts.bundle().ordering == nullptr) {
     who = "policy '" + parts.preset.policy.name + "'";
+  } else if (who.empty() && parts.bundle().grouping != nullptr) {
+    who = "grouping '" + parts.preset.grouping->name + "'";
   }
   const Partition* const some = who.empty() ? nullptr : model::FirstWithSomeNodes(cluster);
   return some == nullptr

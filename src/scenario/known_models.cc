@@ -127,9 +127,10 @@ Status CheckRunsOnSome(const Assembly& parts, const model::NodeClasses& classes,
                     job.gpus, classes.NamesOf(classes.Accepted(job))));
   }
   if (classes.GpusOf(set) < job.gpus) {
-    return InvalidArgument(fmt::format(
-        "it asks for {} GPUs and runs on {}{}; expected at most the {} that there are", job.gpus,
-        classes.NamesOf(set), InItsPartition(classes, job), classes.GpusOf(set)));
+    const std::string where = classes.types().several() ? classes.NamesOf(set) : "GPUs";
+    return InvalidArgument(
+        fmt::format("it asks for {} GPUs and runs on {}{}; expected at most the {} that there are",
+                    job.gpus, where, InItsPartition(classes, job), classes.GpusOf(set)));
   }
   return {};
 }

@@ -193,7 +193,7 @@ TEST_P(WhilePartitionsChange, AJobWhoseNodesAreItsPartitionsAgainMayBePreempted)
 INSTANTIATE_TEST_SUITE_P(Preempting, WhilePartitionsChange,
                          testing::Values(Named{"srtf"}, Named{"srtf", "buddy"},
                                          Named{"srsf", "scattered"}, Named{"las:quantum=10"},
-                                         Named{"themis:lease=30"}, Named{"muri-s"}),
+                                         Named{"ftf"}, Named{"tetris"}),
                          [](const testing::TestParamInfo<Named>& one) {
                            return "case" + std::to_string(one.index);
                          });

@@ -386,8 +386,8 @@ void ChangePartitions(Cluster& cluster, std::mt19937& random) {
 bool TakesPartitions(const TestRun& run) {
   const TestParts parts(run);
   const scheduler::Bundle bundle = parts.Setup().configuration->bundle;
-  return bundle.names_gpus() && bundle.packer == nullptr &&
-         bundle.traits().needs.gpu_types == TypeSupport::kAny;
+  return bundle.names_gpus() && bundle.packer == nullptr && bundle.ordering != nullptr &&
+         bundle.grouping == nullptr && bundle.traits().needs.gpu_types == TypeSupport::kAny;
 }
 
 // The run with another policy, placement, rules, nodes or partitions from some instant on.

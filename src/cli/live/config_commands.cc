@@ -263,11 +263,7 @@ std::vector<NodeSpec>::iterator Find(Cluster& cluster, const std::string& name) 
                       [&name](const NodeSpec& node) { return node.name == name; });
 }
 
-Status AddNode(const NodeOptions& options, const std::string& name, Cluster& cluster) {
-  if (Find(cluster, name) != cluster.nodes.end()) {
-    return Failed(fmt::format("node '{}' is there already; 'trainyard node set' changes it", name));
-  }
-  Put(options, cluster.nodes.emplace_back(NodeSpec{.name = name}));
+Status PutIntoPartitions(const NodeOptions& options, const std::string& name, Cluster& cluster) {
   for (const std::string& named : options.partitions) {
     const auto partition =
         std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
@@ -276,11 +272,20 @@ Status AddNode(const NodeOptions& options, const std::string& name, Cluster& clu
       return Failed(
           fmt::format("there is no partition '{}'; 'trainyard config apply' adds it", named));
     }
-    if (!partition->has_all_nodes) {
-      partition->nodes.push_back(name);
+    std::vector<std::string>& nodes = partition->nodes;
+    if (!partition->has_all_nodes && std::find(nodes.begin(), nodes.end(), name) == nodes.end()) {
+      nodes.push_back(name);
     }
   }
   return {};
+}
+
+Status AddNode(const NodeOptions& options, const std::string& name, Cluster& cluster) {
+  if (Find(cluster, name) != cluster.nodes.end()) {
+    return Failed(fmt::format("node '{}' is there already; 'trainyard node set' changes it", name));
+  }
+  Put(options, cluster.nodes.emplace_back(NodeSpec{.name = name}));
+  return PutIntoPartitions(options, name, cluster);
 }
 
 Status SetNode(const NodeOptions& options, const std::string& name, Cluster& cluster) {
@@ -289,7 +294,7 @@ Status SetNode(const NodeOptions& options, const std::string& name, Cluster& clu
     return Failed(fmt::format("there is no node '{}'; 'trainyard node add' adds it", name));
   }
   Put(options, *node);
-  return {};
+  return PutIntoPartitions(options, name, cluster);
 }
 
 Status RemoveNode(const NodeOptions& /*options*/, const std::string& name, Cluster& cluster) {
@@ -344,10 +349,8 @@ void AddFields(CLI::App& command, NodeOptions& options, bool is_new) {
   CLI::Option* const gpus = command.add_option("--gpus", options.gpus, "how many the node has");
   gpus->check(CLI::Range(1, kMaxGpusPerNode));
   gpus->required(is_new);
-  if (is_new) {
-    command.add_option("--partition", options.partitions,
-                       "a partition that it is in, beside those of all nodes; may be repeated");
-  }
+  command.add_option("--partition", options.partitions,
+                     "a partition that it is put into, beside those of all nodes; may be repeated");
   command.add_option("--gpu-type", options.gpu_type, "such as A100");
   command.add_option("--cpus", options.cpus, "cores that decisions go by (0: not stated)")
       ->check(CLI::NonNegativeNumber);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/toml.h"
+#include "live/calls/validation.h"
 
 namespace trainyard::live {
 namespace {
@@ -71,6 +72,7 @@ Result<Reply> ConfigurationChanges::Configure(const Call& call,
   v1::ConfigureReply reply;
   if (!next->changes.empty()) {  // otherwise it is so already, whoever has made it so
     RETURN_IF_ERROR(CheckNumber(request));
+    RETURN_IF_ERROR(CheckJobs(state, *next));
     ASSIGN_OR_RETURN(reply, EffectsOf(next));
   }
   reply.set_changes(next->changes);

@@ -13,35 +13,52 @@
 
 namespace trainyard::live {
 
-// Error: no cluster with these profiles and this policy takes the job.
-Status Validation::CheckProfiles(const JobSpec& job) const {
-  const bool may_resize = state_.configuration->traits.may.resize;
+Status CheckProfiles(const JobSpec& job, const engine::Configuration& with) {
+  const bool may_resize = with.traits.may.resize;
   if (may_resize && profile::StatesStages(job)) {
     return FailedPrecondition(
-        "policy '" + state_.configuration->policy +
+        "policy '" + with.policy +
         "' chooses the number of GPUs by the model's profile, and stages say how fast the job is "
         "on one number only; expected it without stages");
   }
   // A job that states neither runs on the GPUs that it asks for.
   const bool elastic = job.iterations || (job.deadline && !job.best_effort);
   if (may_resize && job.profile_row < 0 && elastic) {
-    return FailedPrecondition("policy '" + state_.configuration->policy +
-                              "' needs a job's iterations, and its model '" + job.model +
-                              "' with batch size " + std::to_string(job.batch_size) +
-                              " in the controller's profiles" +
-                              (job.iterations ? "" : "; a job without them has no deadline"));
+    return FailedPrecondition(
+        "policy '" + with.policy + "' needs a job's iterations, and its model '" + job.model +
+        "' with batch size " + std::to_string(job.batch_size) + " in the controller's profiles" +
+        (job.iterations ? "" : "; a job without them has no deadline"));
   }
   if (job.profile_row < 0) {
     return {};
   }
   const profile::ThroughputRow& row =
-      state_.configuration->profiles->rows()[static_cast<std::size_t>(job.profile_row)];
+      with.profiles->rows()[static_cast<std::size_t>(job.profile_row)];
   const GpuRange& range = model::PartOf<JobTraits>(job).range;
   if (may_resize ? !row.RunsWithin(range) : row.Rate(job.gpus) <= 0) {
     return FailedPrecondition(
         "model '" + job.model + "' has no throughput on " +
         (may_resize ? profile::RangeText(range) + " GPUs" : GpusText(job.gpus)) +
         " in the profiles");
+  }
+  return {};
+}
+
+Status CheckJobs(const LiveState& state, const engine::Configuration& next) {
+  for (std::size_t i = 0; i < state.jobs.size(); ++i) {
+    const LiveJob& job = state.jobs[JobAt(i)];
+    if (job.ending || !CheckProfiles(*job.spec, *state.configuration).ok()) {
+      continue;
+    }
+    JobSpec spec = *job.spec;
+    spec.profile_row = -1;
+    next.FindRow(spec);
+    if (const Status status = CheckProfiles(spec, next); !status.ok()) {
+      return FailedPrecondition("job " + state.jobs.TextOf(JobAt(i)) + ": " +
+                                status.error().message +
+                                "; expected profiles and a policy with which it runs, or the job "
+                                "cancelled before");
+    }
   }
   return {};
 }
@@ -117,7 +134,7 @@ Result<JobSpec> Validation::SpecOf(model::JobDraft draft, const v1::JobRequest& 
     const std::optional<Duration> limit = model::PartOf<JobTraits>(spec).time_limit;
     spec.duration = limit.value_or(state_.options.default_duration);
   }
-  RETURN_IF_ERROR(CheckProfiles(spec));
+  RETURN_IF_ERROR(CheckProfiles(spec, *state_.configuration));
   if (const Status status = state_.configuration->Bind(spec); !status.ok()) {
     return FailedPrecondition(status.error().message);
   }

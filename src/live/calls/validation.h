@@ -12,6 +12,12 @@
 
 namespace trainyard::live {
 
+// Error: with these profiles and this policy no cluster takes the job.
+[[nodiscard]] Status CheckProfiles(const JobSpec& job, const engine::Configuration& with);
+// Error: a job that has not ended has been taken by the present configuration, and would not be by
+// the next one, whatever the nodes.
+[[nodiscard]] Status CheckJobs(const LiveState& state, const engine::Configuration& next);
+
 class Validation {
  public:
   // Must outlive it.
@@ -32,7 +38,6 @@ class Validation {
   [[nodiscard]] Status CheckDependency(const v1::JobRequest& waiting, std::size_t before) const;
 
  private:
-  [[nodiscard]] Status CheckProfiles(const JobSpec& job) const;
   [[nodiscard]] Status CheckContainer(const v1::JobRequest& job) const;
   [[nodiscard]] Status CheckDataSet(const JobTraits& traits) const;
 

@@ -243,7 +243,6 @@ class Grouper {
       : rules_(rules),
         jobs_(jobs),
         paces_(snapshot),
-        has_partitions_(!snapshot.cluster->partitions.empty()),
         room_(std::move(room)),
         gpus_(room_.free()),
         memo_(memo) {}
@@ -267,17 +266,15 @@ class Grouper {
   // As many jobs of a size for each place as can share it: a job that fits and those that follow
   // it in its bucket.
   void ChooseCandidates() {
-    // By GPUs, stages, accepted types and partition.
-    std::map<std::tuple<int, std::size_t, std::vector<std::string>, std::string>, std::size_t>
-        bucket_of;
+    // By GPUs, stages and accepted types.
+    std::map<std::tuple<int, std::size_t, std::vector<std::string>>, std::size_t> bucket_of;
     std::vector<std::vector<std::size_t>> waiting;  // by bucket: positions in the order
     std::vector<std::size_t> buckets(jobs_.size());
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const JobSpec& job = *jobs_[i].spec;
       const std::size_t stages = profile::StatesStages(job) ? StagesOf(jobs_[i]).stages.size() : 0;
       const auto [place, is_new] = bucket_of.try_emplace(
-          {job.gpus, stages, job.traits ? job.traits->gpu_types : std::vector<std::string>(),
-           has_partitions_ ? job.queue : std::string()},
+          {job.gpus, stages, job.traits ? job.traits->gpu_types : std::vector<std::string>()},
           buckets_.size());
       if (is_new) {
         buckets_.push_back({.gpus = job.gpus, .stages = stages, .groups = {}});
@@ -425,7 +422,6 @@ class Grouper {
   const GroupingRules& rules_;
   const std::span<const RankedJob> jobs_;
   const GroupPaces paces_;
-  const bool has_partitions_;  // a queue says where a job may lie
   const NodeRoom room_;
   const std::int64_t gpus_;  // free ones, before anybody has taken any
   solver::MatchingMemo& memo_;

@@ -134,8 +134,7 @@ std::optional<JobId> IncrementalQueue::BestOpen(std::span<const DemandClass> clo
   std::optional<JobId> best;
   const OrderIndex::Rank* best_rank = nullptr;
   for (const auto& [of, heap] : index_.waiting()) {
-    const model::NodeClassSet nodes = packing_.NodesFor(of);
-    if (heap.empty() || (awaited != 0 && (nodes & ~awaited) == 0) ||
+    if (heap.empty() || (awaited != 0 && (packing_.NodesFor(of) & ~awaited) == 0) ||
         std::find(closed.begin(), closed.end(), of) != closed.end()) {
       continue;
     }
