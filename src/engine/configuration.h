@@ -91,6 +91,13 @@ using SharedConfiguration = std::shared_ptr<const Configuration>;
   return std::make_shared<const Configuration>(std::move(configuration));
 }
 
+// The job of `former` under the next one: with its row of the profiles that there are then. A job
+// that states iterations only and has none any more runs as long as it would have by the former
+// ones.
+[[nodiscard]] std::shared_ptr<const JobSpec> SpecUnder(const Configuration& next,
+                                                       const Configuration& former,
+                                                       const JobSpec& job);
+
 // A configuration that somebody asks for.
 struct AskedConfiguration {
   std::string name{};  // of the text, for messages

@@ -64,7 +64,28 @@ std::vector<JobId> JobsToCome(const model::JobRecords& jobs) {
   return all;
 }
 
+Duration TimeUnder(const Configuration& configuration, const JobSpec& job) {
+  constexpr double kMost = 1e9;
+  const double rate = configuration.rates->Rate(job, job.gpus);
+  const double work = configuration.rates->TotalWork(job);
+  return FromSeconds(std::min(rate > 0 ? work / rate : work, kMost));
+}
+
 }  // namespace
+
+std::shared_ptr<const JobSpec> SpecUnder(const Configuration& next, const Configuration& former,
+                                         const JobSpec& job) {
+  auto spec = std::make_shared<JobSpec>(job);
+  spec->profile_row = -1;
+  next.FindRow(*spec);
+  if (JobSpec bound = *spec; next.Bind(bound).ok()) {
+    *spec = std::move(bound);
+  }
+  if (!spec->duration && spec->profile_row < 0 && !profile::StatesStages(*spec)) {
+    spec->duration = TimeUnder(former, job);
+  }
+  return spec;
+}
 
 // From one configuration to another.
 class Engine::Change {
@@ -81,7 +102,6 @@ class Engine::Change {
   void AdoptJobs();
   void Rebind(JobId job);
   void Respecify(JobId job);
-  [[nodiscard]] Duration TimeBefore(const JobSpec& job) const;
 
   Engine& engine_;
   const SharedConfiguration next_;
@@ -198,31 +218,11 @@ void Engine::Change::Rebind(JobId id) {
   parts.ledger.Restate(job, stated_before);
 }
 
-// With its row of the profiles that there are now. A job that states iterations only and has none
-// any more runs as long as it would have by the former ones.
 void Engine::Change::Respecify(JobId id) {
-  if (!next_->BindsJobs() && !former_->configuration->BindsJobs()) {
-    return;
+  if (next_->BindsJobs() || former_->configuration->BindsJobs()) {
+    engine_.jobs_.Respecify(id,
+                            SpecUnder(*next_, *former_->configuration, *engine_.jobs_.At(id).spec));
   }
-  const JobSpec& before = *engine_.jobs_.At(id).spec;
-  auto spec = std::make_shared<JobSpec>(before);
-  spec->profile_row = -1;
-  next_->FindRow(*spec);
-  if (JobSpec bound = *spec; next_->Bind(bound).ok()) {
-    *spec = std::move(bound);
-  }
-  if (!spec->duration && spec->profile_row < 0 && !profile::StatesStages(*spec)) {
-    spec->duration = TimeBefore(before);
-  }
-  engine_.jobs_.Respecify(id, std::move(spec));
-}
-
-Duration Engine::Change::TimeBefore(const JobSpec& job) const {
-  constexpr double kMost = 1e9;
-  const ExecutionModel& rates = *former_->configuration->rates;
-  const double rate = rates.Rate(job, job.gpus);
-  const double work = rates.TotalWork(job);
-  return FromSeconds(std::min(rate > 0 ? work / rate : work, kMost));
 }
 
 void Engine::Reconfigure(SharedConfiguration next) { Change(*this, std::move(next)).Make(); }

@@ -246,6 +246,7 @@ void LiveWorld::Note(const model::Event& event) {
       state_.history.NoteConfigured(*state_.configuration, *next.value(), event.at);
       change_log_.NoteConfigured(*next.value(), event.at);
       state_.configurations = state_.configurations->With(*state_.configuration, *next.value());
+      state_.jobs.Respecify(*next.value(), *state_.configuration);
       return Adopt(std::move(next).value());
     }
     default:

@@ -45,15 +45,17 @@ Status CheckProfiles(const JobSpec& job, const engine::Configuration& with) {
 }
 
 Status CheckJobs(const LiveState& state, const engine::Configuration& next) {
+  const auto check = [](JobSpec job, const engine::Configuration& with) {
+    job.profile_row = -1;
+    with.FindRow(job);
+    return CheckProfiles(job, with);
+  };
   for (std::size_t i = 0; i < state.jobs.size(); ++i) {
     const LiveJob& job = state.jobs[JobAt(i)];
-    if (job.ending || !CheckProfiles(*job.spec, *state.configuration).ok()) {
+    if (job.ending || !check(*job.spec, *state.configuration).ok()) {
       continue;
     }
-    JobSpec spec = *job.spec;
-    spec.profile_row = -1;
-    next.FindRow(spec);
-    if (const Status status = CheckProfiles(spec, next); !status.ok()) {
+    if (const Status status = check(*job.spec, next); !status.ok()) {
       return FailedPrecondition("job " + state.jobs.TextOf(JobAt(i)) + ": " +
                                 status.error().message +
                                 "; expected profiles and a policy with which it runs, or the job "

@@ -125,6 +125,14 @@ void LiveJobs::Update(const model::fact::Updated& updated) {
   job.request = request;
 }
 
+void LiveJobs::Respecify(const engine::Configuration& next, const engine::Configuration& former) {
+  for (std::size_t i = 0; (next.BindsJobs() || former.BindsJobs()) && i < jobs_.size(); ++i) {
+    if (!jobs_[i].ending) {
+      (*this)[JobAt(i)].spec = engine::SpecUnder(next, former, *jobs_[i].spec);
+    }
+  }
+}
+
 void LiveJobs::CountData(const LiveJob& job, int more) {
   if (const DataSet* const data = job.data_set(); data != nullptr) {
     const auto entry = data_.try_emplace(data->name, *data, 0).first;

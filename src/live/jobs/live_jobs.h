@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/configuration.h"
 #include "model/conditions.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
@@ -97,6 +98,8 @@ class LiveJobs {
   }
   // What a fact about a job means for it.
   void Note(const model::Event& event);
+  // Another configuration is in force: jobs that have not ended are what the engine makes of them.
+  void Respecify(const engine::Configuration& next, const engine::Configuration& former);
   // The job has ended.
   void End(JobId job, TimePoint at);
 
