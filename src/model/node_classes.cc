@@ -51,7 +51,8 @@ std::vector<bool> PartitionsOf(const Membership& members, std::size_t node) {
 std::string NamesText(const Cluster& cluster) {
   std::string names;
   for (const Partition& partition : cluster.partitions) {
-    names += (names.empty() ? "" : ", ") + partition.name;
+    names += names.empty() ? "" : ", ";
+    names += partition.name;
   }
   return names;
 }
@@ -64,11 +65,12 @@ Status CheckPartition(const Partition& partition, const std::set<std::string_vie
                            "has a name that no job can state; expected one without blanks, "
                            "commas and quotes");
   }
-  for (const std::string& node : partition.nodes) {
-    if (!nodes.contains(node)) {
-      return InvalidArgument(named + "has node '" + node +
-                             "', which the cluster has not; expected one of its nodes");
-    }
+  const auto missing =
+      std::find_if(partition.nodes.begin(), partition.nodes.end(),
+                   [&nodes](const std::string& node) { return !nodes.contains(node); });
+  if (missing != partition.nodes.end()) {
+    return InvalidArgument(named + "has node '" + *missing +
+                           "', which the cluster has not; expected one of its nodes");
   }
   if (partition.longest > Duration{0} && partition.default_time > partition.longest) {
     return InvalidArgument(
@@ -208,7 +210,7 @@ Status CheckPartitions(const Cluster& cluster) {
   std::set<std::string_view> names;
   const Partition* usual = nullptr;
   for (const Partition& partition : cluster.partitions) {
-    if (const Status status = CheckPartition(partition, nodes); !status.ok()) {
+    if (Status status = CheckPartition(partition, nodes); !status.ok()) {
       return status;
     }
     if (!names.insert(partition.name).second) {
