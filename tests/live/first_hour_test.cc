@@ -231,6 +231,9 @@ TEST_F(FirstHourTest, NoTaskBeginsWhileItsArrayIsCancelled) {
   while (count() < 4) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+  for (int task = array; task < array + 4; ++task) {  // its agent has told, too
+    EXPECT_TRUE(cluster_.AwaitState(task, v1::RUNNING));
+  }
   EXPECT_THAT(Ask({"hold", std::to_string(array)}).err,
               HasSubstr("1_[0-3] is running and goes on"));
   EXPECT_EQ(Ask({"release", std::to_string(array)}).status, 0);
