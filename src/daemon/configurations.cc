@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +55,11 @@ constexpr std::string_view kNoModels = "none";  // KnownModels::Digest
 std::string KeyOf(const GivenProfiles& profiles) { return "profiles " + profiles.digest; }
 std::string EarlyKeyOf(const GivenConfiguration& given) { return "tables " + given.models; }
 
+// In a note of 0.3.0 or earlier, which does not say from where.
+bool HasEarlyProfiles(const GivenConfiguration& given) {
+  return given.profiles.path.empty() && !given.models.empty() && given.models != kNoModels;
+}
+
 // What a configuration is made of, owned by it.
 struct Parts {
   Cluster cluster;
@@ -93,12 +100,15 @@ void PutInPlace(const Cluster& present, Cluster& next) {
       nodes.push_back(std::move(node));
     }
   }
+  std::set<std::string_view> removed;
+  for (const NodeSpec& node : nodes) {
+    if (engine::IsRemoved(node)) {
+      removed.insert(node.name);
+    }
+  }
   for (Partition& partition : next.partitions) {
-    std::erase_if(partition.nodes, [&nodes](const std::string& name) {
-      return std::any_of(nodes.begin(), nodes.end(), [&name](const NodeSpec& node) {
-        return engine::IsRemoved(node) && node.name == name;
-      });
-    });
+    std::erase_if(partition.nodes,
+                  [&removed](const std::string& name) { return removed.contains(name); });
   }
   next.nodes = std::move(nodes);
 }
@@ -133,30 +143,21 @@ void MergeNodes(const Cluster& before, const Cluster& asked, Cluster& merged) {
   }
 }
 
-Partition* FindPartition(Cluster& cluster, std::string_view name) {
-  const auto found =
-      std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
-                   [name](const Partition& partition) { return partition.name == name; });
-  return found == cluster.partitions.end() ? nullptr : &*found;
-}
-
 // Likewise.
-void MergePartitions(Cluster before, const Cluster& asked, Cluster& merged) {
+void MergePartitions(const Cluster& before, const Cluster& asked, Cluster& merged) {
   for (const Partition& partition : asked.partitions) {
-    Partition* const was = FindPartition(before, partition.name);
-    Partition* const present = FindPartition(merged, partition.name);
+    const Partition* const was = before.PartitionOf(partition.name);
     if (was != nullptr && *was == partition) {
       continue;
     }
-    if (present != nullptr) {
+    if (Partition* const present = FindPartition(merged, partition.name)) {
       *present = partition;
     } else {
       merged.partitions.push_back(partition);
     }
   }
   for (const Partition& was : before.partitions) {
-    if (std::none_of(asked.partitions.begin(), asked.partitions.end(),
-                     [&was](const Partition& other) { return other.name == was.name; })) {
+    if (asked.PartitionOf(was.name) == nullptr) {
       std::erase_if(merged.partitions,
                     [&was](const Partition& other) { return other.name == was.name; });
     }
@@ -179,8 +180,7 @@ void CompareProfiles(const GivenConfiguration& former, const GivenConfiguration&
                      std::string& changes) {
   const std::string& was = former.profiles.path;
   const std::string& is = next.profiles.path;
-  const bool had_some = was.empty() && former.models != "none" && !former.models.empty();
-  if (had_some && !is.empty()) {  // of 0.3.0 or earlier, which did not say from where
+  if (HasEarlyProfiles(former) && !is.empty()) {
     AddChange(changes, "profiles of " + is + " are kept with the state");
   } else if (was != is) {
     CompareNames("profiles", was.empty() ? "none" : was, is.empty() ? "none" : is, changes);
@@ -293,14 +293,8 @@ std::string DifferencesOf(const Partition& was, const Partition& is) {
 }
 
 void ComparePartitions(const Cluster& former, const Cluster& next, std::string& changes) {
-  const auto named = [](const Cluster& cluster, const std::string& name) {
-    const auto found =
-        std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
-                     [&name](const Partition& partition) { return partition.name == name; });
-    return found == cluster.partitions.end() ? nullptr : &*found;
-  };
   for (const Partition& is : next.partitions) {
-    const Partition* const was = named(former, is.name);
+    const Partition* const was = former.PartitionOf(is.name);
     if (was == nullptr) {
       AddChange(changes, fmt::format("partition {} added, with {}{}", is.name, NodesText(is),
                                      is.is_default ? ", the default" : ""));
@@ -309,7 +303,7 @@ void ComparePartitions(const Cluster& former, const Cluster& next, std::string& 
     }
   }
   for (const Partition& was : former.partitions) {
-    if (named(next, was.name) == nullptr) {
+    if (next.PartitionOf(was.name) == nullptr) {
       AddChange(changes, fmt::format("partition {} removed", was.name));
     }
   }
@@ -380,6 +374,13 @@ Result<GivenConfiguration> GivenConfiguration::From(std::string_view note) {
         "version of Trainyard has written");
   }
   return given;
+}
+
+Partition* FindPartition(Cluster& cluster, std::string_view name) {
+  const auto found =
+      std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
+                   [name](const Partition& partition) { return partition.name == name; });
+  return found == cluster.partitions.end() ? nullptr : &*found;
 }
 
 Result<GivenConfiguration> Given(const scenario::PresetRequest& names, const std::string& cluster,
@@ -588,8 +589,8 @@ Result<GivenProfiles> Configurations::Take(const std::string& path) const {
 // Those of notes of 0.3.0 and earlier are known by their tables only, and taken from --profiles
 // once.
 Result<Configurations::Profiles> Configurations::ProfilesOf(const GivenConfiguration& given) const {
-  const bool is_early = given.profiles.path.empty();
-  if (is_early && (given.models.empty() || given.models == kNoModels)) {
+  const bool is_early = HasEarlyProfiles(given);
+  if (!is_early && given.profiles.path.empty()) {
     return Profiles();
   }
   ASSIGN_OR_RETURN(const std::string packed,

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/configuration.h"
@@ -55,6 +56,9 @@ struct GivenConfiguration {
 [[nodiscard]] Result<GivenConfiguration> Given(const scenario::PresetRequest& names,
                                                const std::string& cluster,
                                                const GivenProfiles& profiles = {});
+
+// To be changed; null: there is none of that name. Cluster::PartitionOf is to look at one.
+[[nodiscard]] Partition* FindPartition(Cluster& cluster, std::string_view name);
 
 // What TextOf has written, or somebody in its form; `path`: of the file, for messages.
 [[nodiscard]] Result<GivenConfiguration> FromText(const std::string& path, std::string_view text);

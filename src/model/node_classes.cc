@@ -248,14 +248,6 @@ const Partition* FirstWithSomeNodes(const Cluster& cluster) {
   return nullptr;
 }
 
-bool IsOpenTo(std::string_view queue, const NodeSpec& node, const Cluster& cluster) {
-  const Partition* const named = cluster.PartitionOf(queue);
-  const Partition* const partition = named != nullptr ? named : cluster.PartitionOf("");
-  return partition == nullptr || partition->has_all_nodes ||
-         std::find(partition->nodes.begin(), partition->nodes.end(), node.name) !=
-             partition->nodes.end();
-}
-
 Status EnterPartition(const Cluster& cluster, JobSpec& job) {
   if (cluster.partitions.empty()) {
     return {};

@@ -57,10 +57,7 @@ class NodeClasses {
     return types_.types()[classes_[of].type];
   }
   // False: all nodes have GPUs of one type, and are open to every queue.
-  [[nodiscard]] bool several() const {
-    return classes_.size() > 1 || std::any_of(of_partition_.begin(), of_partition_.end(),
-                                              [this](NodeClassSet open) { return open != all(); });
-  }
+  [[nodiscard]] bool several() const { return several_; }
   [[nodiscard]] NodeClassSet all() const { return GpuTypes::SetBelow(classes_.size()); }
   [[nodiscard]] std::size_t of(NodeId node) const { return of_node_[Index(node)]; }
   [[nodiscard]] bool Has(NodeClassSet set, NodeId node) const {
@@ -114,10 +111,6 @@ void ForEachOf(std::uint64_t set, Visit visit) {
 // A partition that has some of the nodes and not all, so that a policy for which all GPUs are alike
 // cannot do with it; null: there is none.
 [[nodiscard]] const Partition* FirstWithSomeNodes(const Cluster& cluster);
-
-// Whether jobs with this queue may lie on the node, as NodeClasses::Accepted says. O(partitions +
-// nodes of the partition).
-[[nodiscard]] bool IsOpenTo(std::string_view queue, const NodeSpec& node, const Cluster& cluster);
 
 // The job as its partition takes it: with the name of the default one, and the time limit of jobs
 // that state none. Errors: there is no such partition, or the job asks for more than it gives.

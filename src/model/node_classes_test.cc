@@ -99,8 +99,9 @@ TEST(NodeClassesTest, AJobMayLieOnTheNodesOfItsPartitionWithTypesThatItAccepts) 
   EXPECT_FALSE(classes.InPartition(JobOf("debug"), {{.node = NodeAt(3), .gpus = 1}}));
   cluster.partitions[0].is_default = true;
   EXPECT_EQ(NodeClasses(cluster).Accepted(JobOf("gone")), 0b011U);
-  EXPECT_FALSE(IsOpenTo("gone", cluster.nodes[3], cluster));
-  EXPECT_TRUE(IsOpenTo("long", cluster.nodes[3], cluster));
+  const NodeClasses defaulted(cluster);
+  EXPECT_FALSE(defaulted.Has(defaulted.OpenTo("gone"), NodeAt(3)));
+  EXPECT_TRUE(defaulted.Has(defaulted.OpenTo("long"), NodeAt(3)));
 }
 
 TEST(PartitionsTest, OnlyThoseOfSomeNodesSetJobsApart) {

@@ -78,8 +78,8 @@ std::vector<JobSpec> Varied(std::vector<JobSpec> jobs, unsigned seed, bool elast
       traits.deadlines = {{*job.deadline, 5}, {*job.deadline + FromSeconds(300), 1}};
     }
     job.priority = static_cast<int>(random() % 2);
-    job.queue =
-        std::vector<std::string>{"", "long", "debug"}[job.submit.time_since_epoch().count() % 3];
+    const auto submit = static_cast<std::size_t>(job.submit.time_since_epoch().count());
+    job.queue = std::vector<std::string>{"", "long", "debug"}[submit % 3];
     if (!elastic) {
       AddTerms(traits, job.submit, random);
     }

@@ -256,8 +256,8 @@ class World final : public live::LiveOutput {
   void Switch(bool pauses, bool on);
   // An admin puts another policy in force at times, or removes a node and lets it come back; in
   // half of the worlds whose policy may have any other in its place.
-  [[nodiscard]] int PartedNodes() const;
   void PlanConfigurations();
+  [[nodiscard]] int PartedNodes() const;
   void ChangeConfiguration(FaultConfiguration next, bool insists);
   // What an admin has been told of is in force, or something later.
   void CheckConfiguration();

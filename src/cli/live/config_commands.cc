@@ -265,10 +265,8 @@ std::vector<NodeSpec>::iterator Find(Cluster& cluster, const std::string& name) 
 
 Status PutIntoPartitions(const NodeOptions& options, const std::string& name, Cluster& cluster) {
   for (const std::string& named : options.partitions) {
-    const auto partition =
-        std::find_if(cluster.partitions.begin(), cluster.partitions.end(),
-                     [&named](const Partition& one) { return one.name == named; });
-    if (partition == cluster.partitions.end()) {
+    Partition* const partition = daemon::FindPartition(cluster, named);
+    if (partition == nullptr) {
       return Failed(
           fmt::format("there is no partition '{}'; 'trainyard config apply' adds it", named));
     }

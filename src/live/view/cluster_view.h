@@ -27,6 +27,7 @@
 #include "model/blocked.h"
 #include "model/job_numbers.h"
 #include "model/job_record.h"
+#include "model/node_classes.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::live {
@@ -79,8 +80,9 @@ struct ClusterView {
   const LiveOptions* options = nullptr;        // of the controller, which outlives the view
   const model::JobNumbers* numbers = nullptr;  // the same
   engine::SharedConfiguration configuration;
-  SharedList<JobEntry> jobs;    // by JobId
-  SharedList<NodeEntry> nodes;  // by NodeId
+  std::shared_ptr<const model::NodeClasses> classes;  // of its cluster
+  SharedList<JobEntry> jobs;                          // by JobId
+  SharedList<NodeEntry> nodes;                        // by NodeId
   // Jobs that hold GPUs or have processes, ascending.
   std::shared_ptr<const std::vector<JobId>> holders;
   // The jobs that wait, as the policy serves them; of large queues as of some steps ago. Empty: the

@@ -85,23 +85,16 @@ const std::vector<std::uint64_t>& Reasons::used() {
   return *used_;
 }
 
-const model::NodeClasses& Reasons::classes() {
-  if (!classes_) {
-    classes_.emplace(view_.cluster());
-  }
-  return *classes_;
-}
-
-bool Reasons::MayLieOn(const JobSpec& job, NodeId node) {
+bool Reasons::MayLieOn(const JobSpec& job, NodeId node) const {
   const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
   const Cluster& cluster = view_.cluster();
-  return (cluster.partitions.empty() || classes().Has(classes().OpenTo(job.queue), node)) &&
+  return classes().Has(classes().OpenTo(job.queue), node) &&
          (types.empty() || std::find(types.begin(), types.end(),
                                      cluster.nodes[Index(node)].gpu_type) != types.end());
 }
 
 // "A100 GPUs", "A100 or V100 GPUs of partition 'long'", "GPUs"
-std::string Reasons::GpusFor(const JobSpec& job) {
+std::string Reasons::GpusFor(const JobSpec& job) const {
   const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
   const std::string gpus =
       types.empty() ? "GPUs" : fmt::format("{} GPUs", fmt::join(types, " or "));
@@ -288,7 +281,7 @@ const std::string& Reasons::WhoIsServed(const JobSpec& job) {
 }
 
 // The jobs that have GPUs where it could run: "jobs 1, 2 and 3 more".
-std::string Reasons::HoldersText(const JobSpec& job) {
+std::string Reasons::HoldersText(const JobSpec& job) const {
   constexpr std::size_t kMost = 3;
   std::vector<std::string> names;
   std::size_t others = 0;
@@ -359,7 +352,7 @@ std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
 
 // "; drained: n0; down: n2, n3; with another number of GPUs: n4": the nodes that are away and whose
 // GPUs the job may have.
-std::string Reasons::NodesAway(const JobSpec& job) {
+std::string Reasons::NodesAway(const JobSpec& job) const {
   std::vector<std::string> drained;
   std::vector<std::string> down;
   std::vector<std::string> other;

@@ -61,14 +61,14 @@ class Reasons {
   [[nodiscard]] std::string NotEnough(const JobSpec& job);
   [[nodiscard]] std::string WhoIsAhead(JobId job);
   [[nodiscard]] const std::string& WhoIsServed(const JobSpec& job);
-  [[nodiscard]] std::string HoldersText(const JobSpec& job);
+  [[nodiscard]] std::string HoldersText(const JobSpec& job) const;
   [[nodiscard]] std::string WhyNotRunning(JobId job) const;
   [[nodiscard]] std::string WhoHasNotLeft(const LiveAttempt& attempt) const;
   [[nodiscard]] std::string WhatItFetches(JobId job) const;
   [[nodiscard]] std::string WhyNoProgress(JobId job) const;
   [[nodiscard]] std::string WhyOverrun(JobId job) const;
   [[nodiscard]] std::string WhyNotGone(JobId job) const;
-  [[nodiscard]] std::string NodesAway(const JobSpec& job);
+  [[nodiscard]] std::string NodesAway(const JobSpec& job) const;
   [[nodiscard]] std::vector<std::string> NodesOf(const LiveAttempt& attempt,
                                                  bool only_silent) const;
 
@@ -78,9 +78,9 @@ class Reasons {
   [[nodiscard]] const model::JobRecord& RecordOf(JobId job) const;
   [[nodiscard]] const std::vector<std::uint64_t>& used();
   [[nodiscard]] std::string WhenItHasToLeave(JobId job) const;
-  [[nodiscard]] const model::NodeClasses& classes();
-  [[nodiscard]] bool MayLieOn(const JobSpec& job, NodeId node);
-  [[nodiscard]] std::string GpusFor(const JobSpec& job);
+  [[nodiscard]] const model::NodeClasses& classes() const { return *view_.classes; }
+  [[nodiscard]] bool MayLieOn(const JobSpec& job, NodeId node) const;
+  [[nodiscard]] std::string GpusFor(const JobSpec& job) const;
   [[nodiscard]] Room& RoomFor(const JobSpec& job);
   [[nodiscard]] std::optional<std::size_t> PlaceOf(JobId job);
 
@@ -91,7 +91,6 @@ class Reasons {
   std::optional<std::vector<std::uint64_t>> used_;  // by node: GPUs that jobs hold
   // By GPU types, and by queue where there are partitions.
   std::map<std::pair<std::vector<std::string>, std::string>, Room> rooms_;
-  std::optional<model::NodeClasses> classes_;  // once asked for
   // The jobs that wait, by the policy's order; and by JobId: their places there, from 1.
   std::optional<std::vector<JobId>> order_;
   std::vector<std::uint32_t> places_;

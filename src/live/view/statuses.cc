@@ -355,12 +355,9 @@ v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
 namespace {
 
 // `statuses`: by NodeId.
-void NamePartitions(const Cluster& cluster, std::vector<v1::NodeStatus>& statuses) {
-  if (cluster.partitions.empty()) {
-    return;
-  }
-  const model::NodeClasses classes(cluster);
-  for (const Partition& partition : cluster.partitions) {
+void NamePartitions(const ClusterView& view, std::vector<v1::NodeStatus>& statuses) {
+  const model::NodeClasses& classes = *view.classes;
+  for (const Partition& partition : view.cluster().partitions) {
     const model::NodeClassSet open = classes.OpenTo(partition.name);
     for (std::size_t i = 0; i < statuses.size(); ++i) {
       if (classes.Has(open, NodeAt(i))) {
@@ -414,7 +411,7 @@ std::vector<v1::NodeStatus> Statuses::OfNodes(const service::Principal& principa
     }
     statuses[i].set_gpus_used(std::popcount(used[i]));
   }
-  NamePartitions(view_.cluster(), statuses);
+  NamePartitions(view_, statuses);
   return statuses;
 }
 

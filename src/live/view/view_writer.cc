@@ -81,7 +81,10 @@ void ViewWriter::RefreshAll() {
   all_ = false;
   draft_.options = &state_.options;
   draft_.numbers = &state_.numbers;
-  draft_.configuration = state_.configuration;
+  if (draft_.configuration != state_.configuration) {
+    draft_.configuration = state_.configuration;
+    draft_.classes = std::make_shared<const model::NodeClasses>(draft_.cluster());
+  }
   draft_.profiles = nullptr;
   draft_.blocked = nullptr;
   decided_by_ = engine_.shared_configuration();

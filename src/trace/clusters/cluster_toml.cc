@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -27,15 +26,6 @@ namespace {
 constexpr double kMostAmount = 1e9;  // CPUs, gigabytes, MB/s
 constexpr double kLeastSpeed = 1e-3;
 constexpr double kMostSpeed = 1e3;
-
-Status FirstFailure(std::initializer_list<Status> results) {
-  for (const Status& result : results) {
-    if (!result.ok()) {
-      return result;
-    }
-  }
-  return {};
-}
 
 // What one [[nodes]] says, for `count` nodes.
 struct NodeGroup {
@@ -64,7 +54,7 @@ Status CheckNodeName(const io::TomlSection& section, std::string_view key, std::
 
 Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
   NodeGroup group;
-  RETURN_IF_ERROR(FirstFailure({
+  RETURN_IF_ERROR(io::FirstFailure({
       section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "cache_gb",
                          "remote_mb_per_s", "name", "host"}),
       section.Has("gpus") ? Status{} : section.Bad("no 'gpus'; expected the GPUs of a node"),
@@ -129,7 +119,7 @@ class ClusterParser {
     }
     const io::TomlSection section(path_, "[cluster]", *table);
     std::optional<double> interval;
-    Status status = FirstFailure({
+    Status status = io::FirstFailure({
         section.CheckKeys({"name", "checkpoint_interval"}),
         section.ReadText("name", cluster_.name),
         section.ReadNumber("checkpoint_interval", {.most = kMostSeconds}, interval),
@@ -194,7 +184,7 @@ class ClusterParser {
   Status AddType(const io::TomlSection& section) {
     GpuType type;
     std::optional<double> speed;
-    RETURN_IF_ERROR(FirstFailure({
+    RETURN_IF_ERROR(io::FirstFailure({
         section.CheckKeys({"name", "speed"}),
         section.Has("name") ? Status{} : section.Bad("no 'name'; expected a 'gpu_type' of nodes"),
         section.Has("speed") ? Status{} : section.Bad("no 'speed'; expected a number, such as 1"),
@@ -222,7 +212,7 @@ class ClusterParser {
   Status AddPartition(const io::TomlSection& section) {
     Partition partition;
     std::int64_t most_gpus = 0;
-    RETURN_IF_ERROR(FirstFailure({
+    RETURN_IF_ERROR(io::FirstFailure({
         section.CheckKeys({"name", "nodes", "default", "max_gpus", "max_time", "default_time"}),
         section.Has("name") ? Status{} : section.Bad("no 'name'; expected that of a queue"),
         section.ReadText("name", partition.name),
@@ -289,7 +279,7 @@ class ClusterParser {
     std::string name;
     std::optional<double> down;
     std::optional<double> up;
-    RETURN_IF_ERROR(FirstFailure({
+    RETURN_IF_ERROR(io::FirstFailure({
         section.CheckKeys({"node", "down", "up", "drain"}),
         section.Has("node") ? Status{} : section.Bad("no 'node'; expected the name of a node"),
         section.Has("down") ? Status{} : section.Bad("no 'down'; expected a time in seconds"),
