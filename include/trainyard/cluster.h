@@ -31,6 +31,7 @@ struct NodeSpec {
   // Bandwidth from the stores, kB/s, for each fetch by itself, however many there are at a time;
   // zero: not stated, fetching takes no time.
   std::int64_t remote_kbps = 0;
+  std::vector<std::string> labels{};  // what people call its properties: "nvlink"; each once
 };
 
 struct GpuType {

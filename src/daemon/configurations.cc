@@ -43,7 +43,7 @@ namespace trainyard::daemon {
 namespace {
 
 // Raised when notes are laid out otherwise; earlier ones must go on being read. Notes without
-// partitions and profiles are written as version 1, which 0.3.0 reads.
+// partitions, profiles and labels are written as version 1, which 0.3.0 reads.
 constexpr int kNoteVersion = 2;
 constexpr int kBeforePartitions = 1;
 
@@ -70,7 +70,7 @@ struct Parts {
 bool IsSame(const NodeSpec& one, const NodeSpec& other) {
   return engine::HasSameGpus(one, other) && one.capacity == other.capacity &&
          one.switch_index == other.switch_index && one.cache_mib == other.cache_mib &&
-         one.remote_kbps == other.remote_kbps;
+         one.remote_kbps == other.remote_kbps && one.labels == other.labels;
 }
 
 // The same decisions follow from two of one content, whoever has made them and when.
@@ -206,6 +206,10 @@ std::string DifferencesOf(const NodeSpec& was, const NodeSpec& is) {
   add("switch", was.switch_index, is.switch_index);
   add("MiB of cache", was.cache_mib, is.cache_mib);
   add("kB/s of fetches", was.remote_kbps, is.remote_kbps);
+  const auto listed = [](const std::vector<std::string>& labels) {
+    return labels.empty() ? std::string("none") : fmt::format("{}", fmt::join(labels, ","));
+  };
+  add("labels", listed(was.labels), listed(is.labels));
   return text;
 }
 
@@ -325,6 +329,13 @@ void AddPartition(const Partition& partition, std::string& text) {
   add("default_time", Seconds(partition.default_time));
 }
 
+std::vector<std::string> Quoted(std::vector<std::string> texts) {
+  for (std::string& text : texts) {
+    text = io::TomlString(text);
+  }
+  return texts;
+}
+
 void AddNode(const NodeSpec& node, std::string& text) {
   const auto add = [&text](std::string_view key, double value) {
     text += value == 0 ? "" : fmt::format("{} = {}\n", key, value);
@@ -338,12 +349,17 @@ void AddNode(const NodeSpec& node, std::string& text) {
   add("switch", node.switch_index);
   add("cache_gb", static_cast<double>(node.cache_mib) / kMibPerGib);
   add("remote_mb_per_s", static_cast<double>(node.remote_kbps) / kMilli);
+  if (!node.labels.empty()) {
+    text += fmt::format("labels = [{}]\n", fmt::join(Quoted(node.labels), ", "));
+  }
 }
 
 }  // namespace
 
 void GivenConfiguration::Serialize(StateStream& state) {
-  const bool says_more = !cluster.partitions.empty() || !profiles.path.empty();
+  const bool says_more = !cluster.partitions.empty() || !profiles.path.empty() ||
+                         std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
+                                     [](const NodeSpec& node) { return !node.labels.empty(); });
   int version = says_more ? kNoteVersion : kBeforePartitions;
   state(version);
   if (version < kBeforePartitions || version > kNoteVersion) {
@@ -354,6 +370,9 @@ void GivenConfiguration::Serialize(StateStream& state) {
         cluster.gpu_types, cluster.checkpoint_interval);
   if (version > kBeforePartitions) {
     state(cluster.partitions, profiles);
+    for (NodeSpec& node : cluster.nodes) {
+      state(node.labels);
+    }
   }
 }
 

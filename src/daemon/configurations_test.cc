@@ -119,6 +119,21 @@ TEST(ConfigurationsTest, PartitionsArePartOfNoteAndText) {
   EXPECT_EQ(ChangesBetween(given, again.value()), "");
 }
 
+TEST(ConfigurationsTest, LabelsArePartOfNoteAndText) {
+  const ScratchFolder scratch;
+  const GivenConfiguration plain =
+      GivenBy("srtf", scratch.Write("cluster.toml", "[[nodes]]\ncount = 2\ngpus = 8\n"));
+  GivenConfiguration given = plain;
+  given.cluster.nodes[1].labels = {"nvlink", "rack=2"};
+  EXPECT_EQ(ChangesBetween(plain, given), "node n1 changed: labels none, now nvlink,rack=2");
+  const Result<GivenConfiguration> noted = GivenConfiguration::From(given.Note());
+  ASSERT_TRUE(noted.ok());
+  EXPECT_EQ(noted.value().cluster.nodes[1].labels, given.cluster.nodes[1].labels);
+  const Result<GivenConfiguration> again = FromText("c.toml", TextOf(given));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(ChangesBetween(given, again.value()), "");
+}
+
 TEST(ConfigurationsTest, ChangesOfPartitionsAreNamed) {
   const ScratchFolder scratch;
   const GivenConfiguration given = GivenBy("srtf", scratch.Write("cluster.toml", kParted));

@@ -192,6 +192,28 @@ Status TomlSection::ReadFlag(std::string_view key, bool& flag) const {
   return Read(key, "true or false", convert, flag);
 }
 
+Status TomlSection::ReadTexts(std::string_view key, std::string_view example,
+                              std::vector<std::string>& texts) const {
+  const TomlEntry* const entry = table_.Find(key);
+  if (entry == nullptr) {
+    return {};
+  }
+  const std::vector<TomlValue>* const list = entry->value.list();
+  if (list == nullptr) {
+    return BadKey(key, fmt::format("'{}' is no list; expected texts, such as {}", key, example));
+  }
+  texts.clear();
+  for (const TomlValue& value : *list) {
+    const std::optional<std::string> text = value.AsText();
+    if (!text || text->empty()) {
+      return BadKey(
+          key, fmt::format("'{}' has an entry that is no text; expected such as {}", key, example));
+    }
+    texts.push_back(*text);
+  }
+  return {};
+}
+
 Status TomlSection::ReadNumber(std::string_view key, Bounds bounds,
                                std::optional<double>& number) const {
   const auto convert = [bounds](const TomlValue& value) {

@@ -77,6 +77,9 @@ class TomlSection {
   // A text, a number or a truth value, as in TomlValue::AsText.
   [[nodiscard]] Status ReadScalar(std::string_view key, std::string& text) const;
   [[nodiscard]] Status ReadFlag(std::string_view key, bool& flag) const;
+  // A list of texts, which may be empty; `example`: one of them, for the message.
+  [[nodiscard]] Status ReadTexts(std::string_view key, std::string_view example,
+                                 std::vector<std::string>& texts) const;
   // Numbers within bounds, both included.
   struct Bounds {
     double least = 0;

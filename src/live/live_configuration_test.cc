@@ -300,6 +300,7 @@ TEST_F(PartitionsTest, JobsRunOnWhereTheirPartitionIsNoLonger) {
   EXPECT_EQ(StateOf(2), v1::RUNNING);
   EXPECT_EQ(StateOf(3), v1::WAITING);
   EXPECT_EQ(StateOf(4), v1::STARTING);  // beside job 1
+  EXPECT_EQ(StatusOf(1).reason(), "runs until it ends, outside its partition 'long'");
   for (const std::uint64_t entries : {1U, 1000U}) {
     snapshots_.entries = entries;
     Open();
@@ -311,6 +312,35 @@ TEST_F(PartitionsTest, JobsRunOnWhereTheirPartitionIsNoLonger) {
   }
   Tell(1020, Report(2, 1, v1::AttemptReport::EXITED));
   EXPECT_EQ(StateOf(3), v1::STARTING);
+}
+
+TEST_F(PartitionsTest, ARehearsalNamesJobsThatNoDecisionTouches) {
+  Change("parted");
+  Run(11, SubmitTo("long", 2).submit().job());
+  Run(10, SubmitTo("short", 2).submit().job());
+  SubmitTo("long", 2);
+  SubmitTo("short", 1);
+  const auto remarks = [this](const std::string& note) {
+    v1::ClientRequest request = Asking(note);
+    request.mutable_configure()->set_rehearse(true);
+    std::string text;
+    const v1::ClientReply reply = Call(request);
+    for (const v1::JobEffect& effect : reply.configure().effects()) {
+      text += std::to_string(effect.job()) + " " + effect.remark() + "; ";
+    }
+    return text;
+  };
+  cluster_.partitions[0].nodes = {"a", "b"};
+  cluster_.partitions[1].nodes = {};
+  Add("long is empty", earliest_);
+  EXPECT_EQ(remarks("long is empty"),
+            "1 runs on until it ends, outside its partition 'long'; "
+            "3 asks for 2 GPUs, of which the nodes that it may have are left with 0; ");
+  cluster_.partitions.pop_back();
+  Add("without long", earliest_);
+  EXPECT_EQ(remarks("without long"),
+            "3 waits on, in the default partition or, without one, for every node: there is no "
+            "partition 'long' any more; ");
 }
 
 TEST_F(PartitionsTest, NodesSayInWhichTheyAre) {

@@ -166,7 +166,8 @@ inline constexpr auto kTable = Table(
           {"LIST", "afterok:JOB[:JOB...], afterany:, afternotok: (',': all, '?': any), singleton"}),
     Field(&JobTraits::array, {"array", "array", {"array"}}, {28}, kLongText,
           {"INDICES[%N]", "a task for each index, at most N at a time: 0-999%50, 1,3,8-20:4"}),
-    Field(&JobTraits::account, {"account", "", {"account"}}, {29}),
+    Field(&JobTraits::account, {"account", "account", {"account"}}, {29}, kNone,
+          {"TEXT", "that it is counted on in 'trainyard usage'; no policy goes by it"}),
     Field(&JobTraits::label, {"job_name", "", {"job_name"}}, {30}),
     // What no user states.
     Field(&JobSpec::profile_row, {"profile_row"}, {12}),

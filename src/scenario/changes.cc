@@ -104,17 +104,9 @@ class ChangesReader {
 
   [[nodiscard]] Status ReadNodes(const io::TomlSection& section, std::string_view key,
                                  NodeChange change) {
-    const io::TomlEntry* const entry = section.table().Find(key);
-    if (entry == nullptr) {
-      return {};
-    }
-    const std::vector<io::TomlValue>* const list = entry->value.list();
-    if (list == nullptr) {
-      return section.BadKey(key,
-                            fmt::format("'{}' is no list; expected names: [\"n1\", \"n2\"]", key));
-    }
-    for (const io::TomlValue& value : *list) {
-      const std::string name = value.AsText().value_or("");
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(section.ReadTexts(key, R"(["n1", "n2"])", names));
+    for (const std::string& name : names) {
       const auto node = nodes_.find(name);
       if (node == nodes_.end()) {
         return section.BadKey(

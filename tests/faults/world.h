@@ -267,6 +267,7 @@ class World final : public live::LiveOutput {
   void CheckSwitches();
   void MakeMeasured(v1::JobRequest& job);
   void FallSick(std::size_t node);
+  [[nodiscard]] bool MayLoseSupervisors(std::size_t node, TimePoint until);
   void CrashNode(std::size_t node);
   void CutOff(std::size_t node);
   void JumpClock(std::size_t node);
@@ -336,7 +337,8 @@ class World final : public live::LiveOutput {
   std::map<AttemptKey, Granted> granted_;      // not those for itself
   std::uint64_t steps_ = 0;
   TimePoint last_fault_{};
-  std::vector<Sickness> sick_;   // by node
+  std::vector<Sickness> sick_;                              // by node
+  std::vector<std::optional<TimePoint>> lost_supervisors_;  // likewise: until when it loses them
   bool lacks_programs_ = false;  // the last node, at times; then nobody else drains nodes
   bool large_ = false;           // most jobs have launchers and lie on several nodes
   bool workers_fail_ = false;    // at times on sick nodes, which is no failure of the controller's

@@ -255,6 +255,26 @@ void World::CheckSwitches() {
   result_.paused_steps += paused_.on ? 1 : 0;
 }
 
+// Nobody can tell two such nodes at a time, or three within the time for which attempts that vanish
+// count and until it is noticed, from a job that kills its supervisors.
+bool World::MayLoseSupervisors(std::size_t node, TimePoint until) {
+  constexpr Duration kRemembered = std::chrono::minutes(15);
+  lost_supervisors_.resize(sick_.size());
+  int lately = 0;
+  for (std::size_t i = 0; i < lost_supervisors_.size(); ++i) {
+    const std::optional<TimePoint>& other = lost_supervisors_[i];
+    if (i != node && other && *other > now_) {
+      return false;
+    }
+    lately += i != node && other && *other + kRemembered > now_ ? 1 : 0;
+  }
+  if (lately > 1) {
+    return false;
+  }
+  lost_supervisors_[node] = until;
+  return true;
+}
+
 // One node, or all of them for one and the same reason.
 void World::FallSick(std::size_t node) {
   const std::vector<Sickness> kinds{
@@ -274,11 +294,8 @@ void World::FallSick(std::size_t node) {
   }
   sickness.until = now_ + Between(seconds(5), seconds(400));
   const bool all = Chance(0.15) && !may_lack;
-  // On one node at a time: nobody can tell two such nodes from a job that kills its supervisors.
   if (sickness.cause == v1::AttemptReport::SUPERVISOR_LOST &&
-      (all || std::any_of(sick_.begin(), sick_.end(), [this](const Sickness& other) {
-         return other.cause == v1::AttemptReport::SUPERVISOR_LOST && other.until > now_;
-       }))) {
+      (all || !MayLoseSupervisors(node, sickness.until))) {
     sickness.cause = kinds[0].cause;
     sickness.message = kinds[0].message;
   }

@@ -107,8 +107,10 @@ bool World::AllNodesServe() const {
     return false;
   }
   const std::vector<v1::NodeStatus> nodes = controller_->world().NodeStatuses();
-  return std::all_of(nodes.begin(), nodes.end(),
-                     [](const v1::NodeStatus& node) { return node.up() && !node.drained(); });
+  return controller_->engine().cluster().partitions.empty() &&
+         std::all_of(nodes.begin(), nodes.end(), [](const v1::NodeStatus& node) {
+           return node.up() && !node.drained() && node.gpus() > 0;
+         });
 }
 
 // The last fault for which the job may wait: where all starts wait, that of any node. Nothing:

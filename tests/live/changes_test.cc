@@ -154,10 +154,14 @@ TEST(ChangesTest, ConfigurationsComeAndGoUnderJobs) {
   apply("policy = 'fifo'", "policy = 'srtf'");
   change({"node", "add", node, "--gpus", "8"});
   apply("policy = 'srtf'", "policy = 'sjf'\nplacement = 'first-fit'");
-  change({"node", "set", cluster.node_name(0), "--cpus", "64"});
+  change({"node", "set", cluster.node_name(0), "--cpus", "64", "--labels", "nvlink, rack2"});
   cluster.KillController();
   cluster.StartController();
   ExpectAllThere(cluster, kRunning, kWaiting);
+  EXPECT_THAT(cluster.AskFor<v1::NodesReply>({"nodes"}).nodes(0).labels(),
+              testing::ElementsAre("nvlink", "rack2"));
+  EXPECT_THAT(cluster.Run({"nodes", "--controller", cluster.address()}).out,
+              HasSubstr("nvlink,rack2"));
   apply("placement = 'first-fit'", "placement = 'consolidated'");
   change({"node", "set", node, "--gpus", "4"});
   change({"config", "rollback"});

@@ -252,6 +252,7 @@ void ExpectKeepsConfigurations(const Words& options) {
   EXPECT_EQ(nodes.partitions_size(), 2);
   EXPECT_THAT(nodes.nodes(0).partitions(), testing::ElementsAre("debug", "long"));
   EXPECT_THAT(nodes.nodes(1).partitions(), testing::IsEmpty());
+  EXPECT_THAT(nodes.nodes(2).labels(), testing::ElementsAre("nvlink"));
   fs::create_directory(cluster.Path("checkpoints"));
   std::ofstream(cluster.Path("checkpoints/go")) << '\n';
   cluster.StartAgent(0);

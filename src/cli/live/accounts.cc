@@ -45,11 +45,12 @@ std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<s
   std::vector<std::string> cells;
   cells.reserve(by.size() + 1);
   for (const std::string& field : by) {
-    cells.push_back(field == "user"    ? row.user()
-                    : field == "queue" ? row.queue()
-                    : field == "model" ? row.model()
-                    : field == "node"  ? row.node()
-                                       : row.day());
+    cells.push_back(field == "user"      ? row.user()
+                    : field == "account" ? row.account()
+                    : field == "queue"   ? row.queue()
+                    : field == "model"   ? row.model()
+                    : field == "node"    ? row.node()
+                                         : row.day());
   }
   return cells;
 }
@@ -220,9 +221,10 @@ void AddAudit(CLI::App& app, Command& chosen) {
 void AddUsage(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<UsageOptions>();
   CLI::App* command = app.add_subcommand("usage", "who has held GPUs, and for how long");
-  command->add_option("--by", options->by, "sums for each of: user, queue, model, node, day")
+  command
+      ->add_option("--by", options->by, "sums for each of: user, account, queue, model, node, day")
       ->delimiter(',')
-      ->check(CLI::IsMember({"user", "queue", "model", "node", "day"}))
+      ->check(CLI::IsMember({"user", "account", "queue", "model", "node", "day"}))
       ->default_str("user");
   command->add_option("--from", options->from, "the first day, such as 2026-05-01 (UTC)");
   command->add_option("--to", options->to, "the last day");

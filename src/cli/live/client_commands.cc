@@ -276,6 +276,9 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
                     {"where", WhereText(job)},
                     {"attempt", std::to_string(job.attempt())}};
   AddWork(job, lines);
+  if (!request.account().empty()) {
+    lines.insert(lines.begin() + 4, {"account", Printable(request.account())});
+  }
   if (request.launch().has_owner()) {
     lines.insert(lines.begin() + 3, {"by", OwnerText(request.launch().owner())});
   }
@@ -533,8 +536,14 @@ std::string NodesText(const v1::NodesReply& reply) {
   const bool has_data =
       std::any_of(reply.nodes().begin(), reply.nodes().end(),
                   [](const v1::NodeStatus& node) { return node.data_cache_mib() > 0; });
+  const bool has_labels =
+      std::any_of(reply.nodes().begin(), reply.nodes().end(),
+                  [](const v1::NodeStatus& node) { return !node.labels().empty(); });
   if (has_data) {
     rows.front().emplace_back("data sets");
+  }
+  if (has_labels) {
+    rows.front().emplace_back("labels");
   }
   int up = 0;
   int gpus = 0;
@@ -551,6 +560,9 @@ std::string NodesText(const v1::NodesReply& reply) {
                     OrDash(node.address()), JobsOnText(node)});
     if (has_data) {
       rows.back().push_back(DataText(node));
+    }
+    if (has_labels) {
+      rows.back().push_back(OrDash(fmt::format("{}", fmt::join(node.labels(), ","))));
     }
   }
   return fmt::format("{}{}{}{} of {} node{} up, {} of their {} GPUs in use; policy {}\n",

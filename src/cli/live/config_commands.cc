@@ -44,6 +44,9 @@ std::string HeldText(int gpus, const google::protobuf::RepeatedPtrField<std::str
 }
 
 std::string EffectText(const v1::JobEffect& effect) {
+  if (!effect.remark().empty()) {
+    return fmt::format("job {} {}", effect.job(), Printable(effect.remark()));
+  }
   const std::string before = HeldText(effect.gpus_before(), effect.nodes_before());
   const std::string after = HeldText(effect.gpus_after(), effect.nodes_after());
   return effect.gpus_before() == 0 ? fmt::format("job {} starts with {}", effect.job(), after)
@@ -245,6 +248,7 @@ struct NodeOptions : Configuring {
   std::optional<double> cpus{};
   std::optional<double> memory_gb{};
   std::vector<std::string> partitions{};
+  std::optional<std::string> labels{};  // with commas; empty: none
 };
 
 void Put(const NodeOptions& options, NodeSpec& node) {
@@ -255,6 +259,14 @@ void Put(const NodeOptions& options, NodeSpec& node) {
   }
   if (options.memory_gb) {
     node.capacity.memory_mib = static_cast<std::int64_t>(*options.memory_gb * kMibPerGib);
+  }
+  if (options.labels) {
+    node.labels.clear();
+    for (const std::string_view label : base::Split(*options.labels, ",")) {
+      if (!base::Trim(label).empty()) {
+        node.labels.emplace_back(base::Trim(label));
+      }
+    }
   }
 }
 
@@ -354,6 +366,9 @@ void AddFields(CLI::App& command, NodeOptions& options, bool is_new) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--memory", options.memory_gb, "GiB that decisions go by (0: not stated)")
       ->check(CLI::NonNegativeNumber);
+  command.add_option("--labels", options.labels,
+                     "names of its properties, with commas, in place of those that it has: "
+                     "nvlink,fast ('': none)");
 }
 
 }  // namespace
@@ -407,9 +422,9 @@ void AddNodeChanges(CLI::App& node, Command& chosen) {
                        added, chosen),
             *added, true);
   const auto changed = std::make_shared<NodeOptions>();
-  AddFields(
-      *AddChange(node, {"set", "other GPUs, CPUs or memory of nodes", SetNode}, changed, chosen),
-      *changed, false);
+  AddFields(*AddChange(node, {"set", "other GPUs, CPUs, memory or labels of nodes", SetNode},
+                       changed, chosen),
+            *changed, false);
   AddChange(
       node,
       {"remove",

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "base/try.h"
 #include "io/toml.h"
 #include "live/calls/validation.h"
+#include "model/job_fields.h"
+#include "model/node_classes.h"
 
 namespace trainyard::live {
 namespace {
@@ -23,6 +26,45 @@ void PutGrant(const Grant& grant, const Cluster& cluster,
     *nodes.Add() = cluster.nodes[Index(slice.node)].name;
   }
 }
+
+// What a job meets in the next configuration though no decision changes its GPUs; empty: nothing.
+class Remarks {
+ public:
+  Remarks(const Cluster& present, const Cluster& next)
+      : present_(present), next_(next), classes_(present), next_classes_(next) {}
+
+  [[nodiscard]] std::string On(const model::JobRecord& record) const {
+    const JobSpec& job = *record.spec;
+    if (record.grant.gpus > 0) {
+      return classes_.InPartition(job, record.grant.slices) &&
+                     !next_classes_.InPartition(job, record.grant.slices)
+                 ? "runs on until it ends, outside its partition" + Named(job.queue)
+                 : std::string();
+    }
+    const int least = std::max(1, model::PartOf<GpuRange>(job).least);
+    const int asked = std::max(least, job.gpus);
+    const int gpus = next_classes_.GpusOf(next_classes_.Accepted(job));
+    if (gpus < asked && classes_.GpusOf(classes_.Accepted(job)) >= asked) {
+      return fmt::format("asks for {} GPUs, of which the nodes that it may have are left with {}",
+                         asked, gpus);
+    }
+    return present_.PartitionOf(job.queue) != nullptr && next_.PartitionOf(job.queue) == nullptr
+               ? "waits on, in the default partition or, without one, for every node: there is no "
+                 "partition" +
+                     Named(job.queue) + " any more"
+               : std::string();
+  }
+
+ private:
+  static std::string Named(const std::string& queue) {
+    return queue.empty() ? std::string() : " '" + queue + "'";
+  }
+
+  const Cluster& present_;
+  const Cluster& next_;
+  const model::NodeClasses classes_;
+  const model::NodeClasses next_classes_;
+};
 
 std::string AuthorOf(const engine::Configuration& present) {
   return present.author.empty() ? "the controller's options" : present.author;
@@ -153,6 +195,17 @@ Result<v1::ConfigureReply> ConfigurationChanges::EffectsOf(
     effect.set_gpus_after(after.gpus);
     PutGrant(before, engine_.cluster(), *effect.mutable_nodes_before());
     PutGrant(after, fork->cluster(), *effect.mutable_nodes_after());
+  }
+  const Remarks remarks(state.cluster, next->cluster);
+  for (std::size_t i = 0; i < engine_.records().size(); ++i) {  // it does not know the newest jobs
+    if (jobs.contains(JobAt(i)) || state.jobs[JobAt(i)].ending) {
+      continue;
+    }
+    if (std::string remark = remarks.On(engine_.records()[i]); !remark.empty()) {
+      v1::JobEffect& effect = *reply.add_effects();
+      effect.set_job(state.numbers.Of(JobAt(i)));
+      effect.set_remark(std::move(remark));
+    }
   }
   return reply;
 }

@@ -26,6 +26,7 @@ Holding HoldingOf(const Grant& grant, TimePoint since, const v1::JobRequest& req
   Holding holding{.since = since,
                   .of = {.user = request.launch().has_owner() ? request.launch().owner().user()
                                                               : request.user(),
+                         .account = request.account(),
                          .queue = request.queue(),
                          .model = request.model()}};
   for (const Slice& slice : grant.slices) {

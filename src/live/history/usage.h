@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owns who has held which GPUs for how long, day by day, since the state began: a sum for each
-// user, queue, model and node. Of jobs that share a GPU, each holds it.
+// user, account, queue, model and node. Of jobs that share a GPU, each holds it.
 #pragma once
 
 #include <compare>
@@ -22,11 +22,12 @@ namespace trainyard::live {
 
 struct UsageKey {
   std::string user{};
+  std::string account{};
   std::string queue{};
   std::string model{};
   std::string node{};
 
-  void Serialize(StateStream& state) { state(user, queue, model, node); }
+  void Serialize(StateStream& state) { state(user, account, queue, model, node); }
   friend auto operator<=>(const UsageKey&, const UsageKey&) = default;  // NOLINT
 };
 

@@ -32,7 +32,7 @@ class UsageTest : public LiveWorldTest {
   std::string Texts(const v1::UsageReply& reply) {
     std::string texts;
     for (const v1::UsageRow& row : reply.rows()) {
-      texts += row.day() + " " + row.user() + row.queue() + row.node() + " " +
+      texts += row.day() + " " + row.user() + row.account() + row.queue() + row.node() + " " +
                std::to_string(row.gpu_micros() / 1'000'000) + "; ";
     }
     return texts;
@@ -62,6 +62,7 @@ TEST_F(UsageTest, TheSumIsWhatTheEngineHasCharged) {
   Hello(11, "b");
   v1::ClientRequest night = Submission(3);
   night.mutable_submit()->mutable_job()->set_queue("night");
+  night.mutable_submit()->mutable_job()->set_account("vision");
   Call(As(night, 1001));
   Call(As(Submission(1), 1002));
   Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
@@ -81,11 +82,12 @@ TEST_F(UsageTest, TheSumIsWhatTheEngineHasCharged) {
   EXPECT_EQ(Texts(Ask({"day"})), "1970-01-01  345600; 1970-01-02  97200; ");
   EXPECT_EQ(Texts(Ask({"day", "node"}, 1, 1)), "1970-01-02 a 50400; 1970-01-02 b 46800; ");
   EXPECT_EQ(Texts(Ask({"queue"}, 0, 0)), "  86400;  night 259200; ");
-  const std::string all = Texts(Ask({"user", "queue", "node", "day"}));
+  EXPECT_EQ(Texts(Ask({"account"}, 0, 0)), "  86400;  vision 259200; ");
+  const std::string all = Texts(Ask({"user", "account", "queue", "node", "day"}));
   snapshots_.entries = 1;
   Submit(1);
   Open();  // from a snapshot
-  EXPECT_EQ(Texts(Ask({"user", "queue", "node", "day"})), all);
+  EXPECT_EQ(Texts(Ask({"user", "account", "queue", "node", "day"})), all);
 }
 
 TEST_F(UsageTest, UsersSeeTheirOwnAndOperatorsAll) {
@@ -98,9 +100,9 @@ TEST_F(UsageTest, UsersSeeTheirOwnAndOperatorsAll) {
   request.mutable_usage()->add_by("user");
   EXPECT_EQ(Texts(Call(As(request, 1001)).usage()), " user1001 100; ");
   EXPECT_EQ(Call(As(request, 1003, v1::Caller::OPERATOR)).usage().rows_size(), 2);
-  request.mutable_usage()->add_by("account");
+  request.mutable_usage()->add_by("team");
   EXPECT_EQ(ErrorOf(request),
-            "there is no sum by 'account'; expected user, queue, model, node or day");
+            "there is no sum by 'team'; expected user, account, queue, model, node or day");
 }
 
 }  // namespace

@@ -396,7 +396,8 @@ std::string Reasons::WhyNotRunning(JobId job) const {
   return other.empty() ? WhatItFetches(job) : other;
 }
 
-// "n0 is draining until 2026-11-28T18:00:00Z: then the job goes on elsewhere"; empty: it may stay.
+// "n0 is draining until 2026-11-28T18:00:00Z: then the job goes on elsewhere", "runs until it ends,
+// outside its partition 'long'"; empty: it may stay, and run there again.
 std::string Reasons::WhenItHasToLeave(JobId job) const {
   for (const Slice& slice : view_.job(job).record.grant.slices) {
     const NodeEntry& node = view_.node(slice.node);
@@ -406,7 +407,10 @@ std::string Reasons::WhenItHasToLeave(JobId job) const {
              base::UtcText(view_.options->UnixSeconds(until)) + ": then the job goes on elsewhere";
     }
   }
-  return {};
+  const model::JobRecord& record = RecordOf(job);
+  return classes().InPartition(*record.spec, record.grant.slices)
+             ? std::string()
+             : "runs until it ends, outside its partition '" + record.spec->queue + "'";
 }
 
 // The nodes on which the attempt may have processes, or those of them that say nothing.

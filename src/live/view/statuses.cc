@@ -340,6 +340,7 @@ v1::NodeStatus Statuses::StatusOfNode(NodeId id) const {
   status.set_reason(node.drained ? node.why_drained : std::string());
   status.set_changed_by(node.changed_by);
   status.set_gpus(spec.gpus);
+  *status.mutable_labels() = {spec.labels.begin(), spec.labels.end()};
   status.set_gpu_type(hello.gpu_type().empty() ? spec.gpu_type : hello.gpu_type());
   status.set_cpus(hello.cpus());
   status.set_memory_mib(hello.memory_mib());

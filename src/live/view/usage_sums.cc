@@ -15,6 +15,7 @@ namespace {
 
 using Field = std::string UsageKey::*;
 constexpr std::array kFields{std::pair<std::string_view, Field>{"user", &UsageKey::user},
+                             std::pair<std::string_view, Field>{"account", &UsageKey::account},
                              std::pair<std::string_view, Field>{"queue", &UsageKey::queue},
                              std::pair<std::string_view, Field>{"model", &UsageKey::model},
                              std::pair<std::string_view, Field>{"node", &UsageKey::node}};
@@ -35,8 +36,9 @@ Result<By> ByOf(const v1::UsageRequest& request) {
     } else if (name == "day") {
       by.day = true;
     } else {
-      return Error{ErrorCode::kInvalidArgument,
-                   "there is no sum by '" + name + "'; expected user, queue, model, node or day"};
+      return Error{ErrorCode::kInvalidArgument, "there is no sum by '" + name +
+                                                    "'; expected user, account, queue, "
+                                                    "model, node or day"};
     }
   }
   return by;
@@ -82,6 +84,7 @@ v1::UsageReply Adder::Reply() const {
   for (const auto& [of, time] : sums_) {
     v1::UsageRow& row = *reply.add_rows();
     row.set_user(of.second.user);
+    row.set_account(of.second.account);
     row.set_queue(of.second.queue);
     row.set_model(of.second.model);
     row.set_node(of.second.node);

@@ -260,6 +260,7 @@ struct LineOption {
 constexpr std::array kLineOptions{
     LineOption{"job-name", 'J', "name"},
     LineOption{"partition", 'p', "queue"},
+    LineOption{"account", 'A', "account"},
     LineOption{"time", 't', "", &ScriptReader::SetTimeLimit},
     LineOption{"begin", 'b', "begin"},
     LineOption{"array", 'a', "array"},
@@ -282,9 +283,8 @@ constexpr std::array kLineOptions{
 };
 
 // What users of Slurm have in their scripts and what is to be done about it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAdvice{
-    {{"account", "no such line: there are no accounts; shares are those of the job's user"},
-     {"qos",
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAdvice{
+    {{"qos",
       "no such line: there is no quality of service; --priority and the policy say who is "
       "first"},
      {"mem", "no such line: memory is shared out with the GPUs"},
@@ -653,8 +653,9 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
 Error BatchScript::AtLine(const Error& error,
                           const std::vector<std::string_view>& overridden) const {
   // What messages of the controller call the values.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kWords{
-      {{"dependency", "dependency"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kWords{
+      {{"account", "account"},
+       {"dependency", "dependency"},
        {"tasks", "array"},
        {"array", "array"},
        {"GPU type", "gpu_types"},

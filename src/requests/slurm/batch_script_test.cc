@@ -64,11 +64,11 @@ class BatchScriptTest : public testing::Test {
 TEST_F(BatchScriptTest, LinesAtTheHeadAreOptions) {
   ASSERT_TRUE(Read("#!/bin/bash -l\n"
                    "# A remark.\n"
-                   "#SBATCH --job-name=\"bert large\" -p long   # why not\n"
+                   "#SBATCH --job-name=\"bert large\" -p long -A vision  # why not\n"
                    "#SBATCH -N 2 --gres=gpu:a100:4\n"
                    "#SBATCH --time 1-12:00:00\n"
                    "\n"
-                   "##SBATCH --account=nobody\n"
+                   "##SBATCH --qos=nobody\n"
                    "#SBATCH --dependency=afterok:3 --array=0-9%2 -D /data\n"
                    "#SBATCH --mail-type=END,FAIL --export=NONE,SEED=7\n"
                    "python3 train.py\n"
@@ -77,6 +77,7 @@ TEST_F(BatchScriptTest, LinesAtTheHeadAreOptions) {
                   .ok());
   EXPECT_EQ(job_.name(), "bert large");
   EXPECT_EQ(job_.queue(), "long");
+  EXPECT_EQ(job_.account(), "vision");
   EXPECT_EQ(job_.gpus(), 8);
   EXPECT_THAT(job_.gpu_types(), ElementsAre("a100"));
   EXPECT_EQ(job_.time_s(), 36 * 3600);
@@ -185,7 +186,7 @@ TEST_F(BatchScriptTest, NoTimeLimitHasSeveralNames) {
 
 TEST_F(BatchScriptTest, AllFaultsAreToldAtOnceEachWithItsLine) {
   const std::string mistakes = Mistake(
-      "#SBATCH --account=me --gpus=none\n"
+      "#SBATCH --qos=high --gpus=none\n"
       "# fine\n"
       "#SBATCH --licenses matlab -t soon\n"
       "#SBATCH --array=3-1\n"
@@ -194,9 +195,8 @@ TEST_F(BatchScriptTest, AllFaultsAreToldAtOnceEachWithItsLine) {
       "#SBATCH --ntasks=3 --gres=gpu:4\n");
   EXPECT_EQ(std::count(mistakes.begin(), mistakes.end(), '\n'), 8) << mistakes;
   for (const char* const fault :
-       {"train.sh:2: '--account' has", "train.sh:2: --gpus is 'none'",
-        "train.sh:4: '--licenses' is", "train.sh:4: --time is 'soon'",
-        "train.sh:5: by --array, '3-1' is no array",
+       {"train.sh:2: '--qos' has", "train.sh:2: --gpus is 'none'", "train.sh:4: '--licenses' is",
+        "train.sh:4: --time is 'soon'", "train.sh:5: by --array, '3-1' is no array",
         "train.sh:6: by --dependency, 'afterwards:3' is", "train.sh:6: --priority is '1.5'",
         "train.sh:7: --output is '%q'", "train.sh:8: states 3 tasks for 8 GPUs"}) {
     EXPECT_THAT(mistakes, HasSubstr(fault));
@@ -263,9 +263,9 @@ TEST_F(BatchScriptTest, CallsOfSlurmsCommandsAreNamed) {
 }
 
 TEST_F(BatchScriptTest, MistakesAreToldWithTheirLine) {
-  EXPECT_THAT(Mistake("#\n#SBATCH --account=me\n"),
-              HasSubstr("train.sh:3: '--account' has no meaning here; expected no such line: there "
-                        "are no accounts; shares are those of the job's user"));
+  EXPECT_THAT(Mistake("#\n#SBATCH --qos=high\n"),
+              HasSubstr("train.sh:3: '--qos' has no meaning here; expected no such line: there is "
+                        "no quality of service; --priority and the policy say who is first"));
   EXPECT_THAT(Mistake("#SBATCH --licenses=x\n"),
               HasSubstr(":2: '--licenses' is not supported; expected one of --job-name, "));
   EXPECT_THAT(Mistake("#SBATCH -X\n"), HasSubstr(":2: '-X' is not supported"));

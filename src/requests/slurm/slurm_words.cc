@@ -48,7 +48,7 @@ struct OptionTwin {
 constexpr std::string_view kShared =
     "it has no meaning here: CPUs and memory are shared out with the GPUs";
 constexpr std::string_view kPlaced = "it has no meaning here: the placement chooses the nodes";
-constexpr std::string_view kNobody = "it has no meaning here: there are no accounts and no QOS";
+constexpr std::string_view kNobody = "it has no meaning here: there is no quality of service";
 
 constexpr std::array kSbatchOptions{
     OptionTwin{"partition/p", "it is --queue here"},
@@ -95,7 +95,8 @@ constexpr std::array kSbatchOptions{
     OptionTwin{"nodelist/w nodefile/F exclude/x exclusive oversubscribe/s overcommit/O contiguous "
                "distribution/m switches spread-job use-min-nodes",
                kPlaced},
-    OptionTwin{"account/A qos/q wckey", kNobody},
+    OptionTwin{"account/A", "it is --account here"},
+    OptionTwin{"qos/q wckey", kNobody},
     OptionTwin{"reservation", "it has no meaning here: there are no reservations"},
     OptionTwin{"licenses/L", "it has no meaning here: there are no licences"},
     OptionTwin{"clusters/M", "it is --controller here"},

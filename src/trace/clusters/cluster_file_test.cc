@@ -138,6 +138,23 @@ TEST(TomlClusterTest, SortsFailuresByTime) {
             "1 down 10000000; 1 up 20000000; 1 down 100500000; 0 down 200000000; 1 up 500000000; ");
 }
 
+TEST(TomlClusterTest, ReadsLabels) {
+  const Result<Cluster> cluster = ParseClusterToml(
+      "c.toml", "[[nodes]]\ncount = 2\ngpus = 4\nlabels = [\"nvlink\", \"rack=2\"]\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().message;
+  EXPECT_EQ(cluster.value().nodes[1].labels, (std::vector<std::string>{"nvlink", "rack=2"}));
+  const auto error = [](const std::string& labels) {
+    return TomlError("[[nodes]]\ngpus = 8\nlabels = " + labels + "\n");
+  };
+  EXPECT_EQ(error("\"nvlink\""),
+            "c.toml:3: 'labels' is no list; expected texts, such as [\"nvlink\"]");
+  EXPECT_EQ(error("[\"a\", []]"),
+            "c.toml:3: 'labels' has an entry that is no text; expected such as [\"nvlink\"]");
+  EXPECT_EQ(error("[\"a&b\"]"),
+            "c.toml:3: label 'a&b'; expected letters, digits and the signs . _ - : / =");
+  EXPECT_EQ(error("[\"a\", \"a\"]"), "c.toml:3: label 'a' is there twice; expected each once");
+}
+
 TEST(TomlClusterTest, ReadsPartitions) {
   const Result<Cluster> cluster = ParseClusterToml("c.toml", R"(
 [[nodes]]
@@ -180,7 +197,7 @@ TEST(TomlClusterTest, RefusesBadPartitions) {
             "c.toml:4: [[partitions]]: partition 'a' has node 'n2', which the cluster has not; "
             "expected one of its nodes");
   EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nnodes = \"n0\"\n"),
-            "c.toml:6: 'nodes' is no list; expected names: [\"n[0-3]\", \"v0\"]");
+            "c.toml:6: 'nodes' is no list; expected texts, such as [\"n[0-3]\", \"v0\"]");
   EXPECT_EQ(
       error("[[partitions]]\nname = \"a\"\n[[partitions]]\nname = \"a\"\n"),
       "c.toml:6: [[partitions]]: there are two partitions 'a'; expected another name for one");
@@ -200,7 +217,7 @@ TEST(TomlClusterTest, RefusesUnknownKeys) {
   EXPECT_EQ(TomlError("[[nodes]]\ngpus = 8\ngpu_typ = \"a\"\n"),
             "c.toml:3: unknown [[nodes]] key 'gpu_typ'; did you mean 'gpu_type'?; known: count, "
             "gpus, gpu_type, cpus, memory_gb, switch, cache_gb, remote_mb_per_s, name, "
-            "host");
+            "host, labels");
   EXPECT_EQ(TomlError("[[node]]\ngpus = 8\n"),
             "c.toml:1: unknown top-level key 'node'; did you mean 'nodes'?; known: cluster, "
             "nodes, gpu_types, partitions, failures");

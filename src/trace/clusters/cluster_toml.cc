@@ -39,6 +39,7 @@ struct NodeGroup {
   std::optional<double> remote_mb_per_s;
   std::string prefix = "n";
   std::string host;  // the whole name of the one node
+  std::vector<std::string> labels;
 };
 
 // Lists of nodes, as commands take them, are written with these.
@@ -52,11 +53,17 @@ Status CheckNodeName(const io::TomlSection& section, std::string_view key, std::
                        name));
 }
 
+// Requests combine labels with signs, and lists of them have commas.
+Status CheckLabels(const io::TomlSection& section, const std::vector<std::string>& labels) {
+  const Status status = model::CheckLabels(labels);
+  return status.ok() ? status : section.BadKey("labels", status.error().message);
+}
+
 Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
   NodeGroup group;
   RETURN_IF_ERROR(io::FirstFailure({
       section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "cache_gb",
-                         "remote_mb_per_s", "name", "host"}),
+                         "remote_mb_per_s", "name", "host", "labels"}),
       section.Has("gpus") ? Status{} : section.Bad("no 'gpus'; expected the GPUs of a node"),
       section.ReadInteger("count", {.least = 1, .most = kMostNodes}, group.count),
       section.ReadInteger("gpus", {.least = 1, .most = kMaxGpusPerNode}, group.gpus),
@@ -70,7 +77,9 @@ Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
       section.ReadText("host", group.host),
       CheckNodeName(section, "name", group.prefix),
       CheckNodeName(section, "host", group.host),
+      section.ReadTexts("labels", R"(["nvlink"])", group.labels),
   }));
+  RETURN_IF_ERROR(CheckLabels(section, group.labels));
   if (!group.host.empty() && (group.count != 1 || section.Has("name"))) {
     return section.Bad("'host' beside 'name' or 'count'; expected it alone: it names one node");
   }
@@ -174,7 +183,8 @@ class ClusterParser {
                         .memory_mib = std::llround(group.memory_gb.value_or(0) * 1024)},
            .switch_index = static_cast<int>(group.switch_index),
            .cache_mib = std::llround(group.cache_gb.value_or(0) * 1024),
-           .remote_kbps = std::llround(group.remote_mb_per_s.value_or(0) * 1000)});
+           .remote_kbps = std::llround(group.remote_mb_per_s.value_or(0) * 1000),
+           .labels = group.labels});
     }
     return {};
   }
@@ -230,18 +240,12 @@ class ClusterParser {
 
   // A list of names, or lists of them: ["n[0-3]", "v0"]. Without it the partition has all nodes.
   static Status ReadNodeNames(const io::TomlSection& section, Partition& partition) {
-    const io::TomlEntry* const entry = section.table().Find("nodes");
-    if (entry == nullptr) {
-      return {};
-    }
-    const std::vector<io::TomlValue>* const list = entry->value.list();
-    if (list == nullptr) {
-      return section.BadKey("nodes", "'nodes' is no list; expected names: [\"n[0-3]\", \"v0\"]");
-    }
-    partition.has_all_nodes = false;
+    partition.has_all_nodes = !section.Has("nodes");
+    std::vector<std::string> lists;
+    RETURN_IF_ERROR(section.ReadTexts("nodes", R"(["n[0-3]", "v0"])", lists));
     std::set<std::string> seen;
-    for (const io::TomlValue& value : *list) {
-      const Result<std::vector<std::string>> names = base::ExpandNames(value.AsText().value_or(""));
+    for (const std::string& list : lists) {
+      const Result<std::vector<std::string>> names = base::ExpandNames(list);
       if (!names.ok()) {
         return section.BadKey("nodes", names.error().message);
       }

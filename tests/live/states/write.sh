@@ -129,7 +129,7 @@ changed_while_it_runs() {
   "$program" config show >"$scratch/next.toml"
   sed -i "/^profiles_digest/d; s/^policy = .*/policy = 'srtf'/; s/'n1'\]/'n0']/" "$scratch/next.toml"
   "$program" config apply "$scratch/next.toml" >/dev/null
-  "$program" node add n2 --gpus 2 --partition long >/dev/null
+  "$program" node add n2 --gpus 2 --partition long --labels nvlink >/dev/null
 }
 case "$kind" in
   states) jobs_in_all_states ;;
