@@ -220,6 +220,10 @@ struct Standing {
   // kAtKnownTimes: when the key changes next if the job's grant stays as it is; none: it does not.
   // REQUIRES: later than `now`, or decisions are made at the same instant for ever.
   std::optional<TimePoint> moves_at{};
+  // With Misfit::kReserve: for how long from `now` on the job will hold its GPUs at most, or would
+  // if it got them now, as far as is known; none: for ever, as far as is known. Asked at each
+  // decision.
+  std::optional<Duration> takes{};
   // Before all others whatever the keys, even before jobs within their stay (a guard against
   // starvation). Changes when keys do.
   bool first = false;

@@ -93,6 +93,11 @@ enum class Misfit : std::uint8_t {
   kSkip,  // later demands are still tried (backfill)
   // Strict order: the nodes that a misfit may have are left to it by those behind it.
   kStop,
+  // Orderings only; elsewhere as kStop. Backfilling: for the first misfit GPUs are reserved from
+  // the time at which running jobs will have given back enough (Standing::takes), and those behind
+  // it start where they do not delay it. Of misfits that may have different nodes each is the
+  // first.
+  kReserve,
   // For presets only. Strict order; for a misfit running jobs make room, the last in the order
   // first, whether it helps or not (the walk of the simulator of Blox, EuroSys'24).
   kEvictTail,
@@ -113,6 +118,9 @@ struct Walk {
   bool keep_running = true;
   // For presets only: select by counting GPUs, then place those selected.
   bool count_first = false;
+  // With kReserve: those behind a misfit are tried in ascending order of Standing::takes, and not
+  // in the order of their keys.
+  bool shortest_first = false;
   // Place in descending GPU count, against fragmentation (and visit jobs in that order); those of
   // one count in the order of priority.
   bool largest_first = false;

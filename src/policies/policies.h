@@ -13,6 +13,7 @@ namespace trainyard::policies {
 #define TRAINYARD_POLICIES(X) \
   X(AntMan)                   \
   X(Auto)                     \
+  X(Backfill)                 \
   X(Chronus)                  \
   X(Drf)                      \
   X(Edf)                      \

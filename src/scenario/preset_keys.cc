@@ -240,7 +240,7 @@ constexpr std::array kKeys{
     Text("policies.*", "policy"),
     Text("policies.*", "placement"),
     Text("policies.*", "admission"),
-    Into(Choice("policies.*.walk", "misfit", "skip|stop|evict_tail"),
+    Into(Choice("policies.*.walk", "misfit", "skip|stop|reserve|evict_tail"),
          [](ResolvedPreset& p) { return &WalkOf(p).misfit; }),
     Into(Flag("policies.*.walk", "preempt", true),
          [](ResolvedPreset& p) { return &WalkOf(p).preempt; }),

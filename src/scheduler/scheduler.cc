@@ -60,7 +60,8 @@ void Scheduler::OpenQueue() {
   if (bundle_.plain_walk) {
     list = std::make_unique<PlainList>(ordering, jobs, rules);
   } else if (placer_.packs_queue() || bundle_.grouping != nullptr || places_anew ||
-             rules.walk.former_rank != Walk::FormerRank::kNo) {
+             rules.walk.former_rank != Walk::FormerRank::kNo ||
+             rules.walk.misfit == Misfit::kReserve) {
     list = std::make_unique<SortedList>(ordering, jobs, rules);
   } else {
     queue_ = std::make_unique<IncrementalQueue>(ordering, jobs, placer_.of_queue(), rules);

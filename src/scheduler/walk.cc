@@ -111,7 +111,7 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
     selection.blocked.push_back(
         {job, of.gpus, (nodes & awaited) != 0 ? model::WaitReason::kBehindHead : packing.WhyNot(of),
          of.kind});
-    if (walk.misfit == Misfit::kStop && packing.CanBeMet(of)) {
+    if (walk.misfit != Misfit::kSkip && packing.CanBeMet(of)) {
       awaited |= nodes;
     }
   }

@@ -155,6 +155,7 @@ TEST_P(EveryPolicy, SurvivesNodeFailures) {
 INSTANTIATE_TEST_SUITE_P(
     Catalogue, EveryPolicy,
     testing::Values(Combination{"fifo", "consolidated"}, Combination{"fjf", "first-fit"},
+                    Combination{"backfill", "consolidated"}, Combination{"backfill", "count"},
                     Combination{"sjf", "consolidated"}, Combination{"srtf", "consolidated"},
                     Combination{"srtf", "count"}, Combination{"srsf", "buddy"},
                     Combination{"las", "consolidated"}, Combination{"las:quantum=0", "first-fit"},

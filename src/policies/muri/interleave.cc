@@ -87,7 +87,7 @@ class InterleavedGroups final : public Grouping {
                                           const Walk& walk, Memory* memory) const override {
     solver::MatchingMemo& memo = static_cast<Matchings&>(*memory).memo;
     GroupingRules rules = rules_;
-    rules.strict = walk.misfit == Misfit::kStop;
+    rules.strict = walk.misfit == Misfit::kStop || walk.misfit == Misfit::kReserve;
     if (walk.preempt) {
       return GroupedDemands(rules, snapshot, jobs, NodeRoom(snapshot), memo);
     }

@@ -39,6 +39,9 @@ class Tally {
     metrics_.jct_mean = jct_.seconds();
     metrics_.queueing_delay_mean = queueing_delay_.seconds();
     metrics_.waiting_time_mean = waiting_time_.seconds();
+    if (slowdowns_ > 0) {
+      metrics_.bounded_slowdown_mean = slowdown_sum_ / static_cast<double>(slowdowns_);
+    }
     if (fairness_jobs_ > 0) {
       metrics_.fairness_mean = fairness_sum_ / static_cast<double>(fairness_jobs_);
     }
@@ -80,6 +83,11 @@ class Tally {
     if (const std::optional<Duration> waited = WaitingTime(job); waited && !run_.ends_only) {
       waiting_time_.Add(*waited);
     }
+    if (const std::optional<double> slowdown = BoundedSlowdown(job, run_);
+        slowdown && !run_.ends_only) {
+      slowdown_sum_ += *slowdown;
+      ++slowdowns_;
+    }
     if (const std::optional<double> fairness = FinishTimeFairness(job, run_)) {
       fairness_sum_ += *fairness;
       ++fairness_jobs_;
@@ -114,6 +122,8 @@ class Tally {
   MeanDuration jct_;
   MeanDuration queueing_delay_;
   MeanDuration waiting_time_;
+  double slowdown_sum_ = 0;
+  std::int64_t slowdowns_ = 0;
   double fairness_sum_ = 0;
   std::int64_t fairness_jobs_ = 0;
   std::vector<double> jcts_;  // in seconds
@@ -158,6 +168,16 @@ std::optional<Duration> QueueingDelay(const JobResult& job) {
 
 std::optional<Duration> WaitingTime(const JobResult& job) {
   return job.outcome == Outcome::kRejected ? std::nullopt : std::optional(job.waited);
+}
+
+std::optional<double> BoundedSlowdown(const JobResult& job, const RunResult& run) {
+  constexpr double kShortest = 10;  // seconds
+  const std::optional<Duration> jct = Jct(job, run);
+  if (!jct) {
+    return std::nullopt;
+  }
+  const double held = Seconds(job.productive + job.overhead);
+  return std::max(1.0, Seconds(*jct) / std::max(held, kShortest));
 }
 
 std::optional<double> FinishTimeFairness(const JobResult& job, const RunResult& run) {

@@ -36,9 +36,10 @@ struct Metrics {
   std::optional<double> jct_p90;
   std::optional<double> jct_p99;
   std::optional<double> makespan;
-  std::optional<double> queueing_delay_mean;  // of the jobs that started
-  std::optional<double> waiting_time_mean;    // of the jobs that were not rejected; if recorded
-  std::optional<double> fairness_mean;        // of finish-time fairness, over completed jobs
+  std::optional<double> queueing_delay_mean;    // of the jobs that started
+  std::optional<double> waiting_time_mean;      // of the jobs that were not rejected; if recorded
+  std::optional<double> bounded_slowdown_mean;  // of completed jobs; if recorded
+  std::optional<double> fairness_mean;          // of finish-time fairness, over completed jobs
   std::optional<double> fairness_max;
   std::optional<double> gpu_utilization;
   std::optional<double> gpu_utilization_useful;
@@ -64,6 +65,11 @@ struct Metrics {
 // All time without GPUs before the end, or before the stop of the run; none for a rejected job,
 // which does not wait for GPUs.
 [[nodiscard]] std::optional<Duration> WaitingTime(const JobResult& job);
+
+// max(1, JCT / max(time with GPUs, 10 s)), of D. Feitelson and L. Rudolph, JSSPP'98: how much
+// longer the job has taken than it had to, where very short ones do not count for more. None
+// without an end.
+[[nodiscard]] std::optional<double> BoundedSlowdown(const JobResult& job, const RunResult& run);
 
 // Finish-time fairness, rho: JCT over the time that the job takes alone. Greater is less fair;
 // below 1 it was given more than it asked for. None without an end, or if it does not run alone.

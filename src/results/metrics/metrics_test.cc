@@ -37,6 +37,20 @@ TEST(MeasureTest, MeasuresMakespanAndDelays) {
   EXPECT_DOUBLE_EQ(metrics.waiting_time_mean.value(), (0.0 + 30 + 40 + 200) / 4);
 }
 
+TEST(MeasureTest, MeasuresHowMuchLongerJobsTakeThanTheyHadTo) {
+  const Metrics metrics = Measure(HandMadeRun());
+  EXPECT_DOUBLE_EQ(metrics.bounded_slowdown_mean.value(), (1 + 50.5 / 20.5 + 200.0 / 160) / 3);
+}
+
+// Below ten seconds a job counts as if it took ten.
+TEST(MeasureTest, VeryShortJobsDoNotCountForMore) {
+  RunResult run = RunOf({{.name = "short", .submit = AtSeconds(0)}});
+  run.jobs[0].outcome = Outcome::kCompleted;
+  run.jobs[0].end = run.jobs[0].logged = AtSeconds(40);
+  run.jobs[0].productive = FromSeconds(1);
+  EXPECT_DOUBLE_EQ(Measure(run).bounded_slowdown_mean.value(), 4);
+}
+
 TEST(MeasureTest, DividesServiceByGpusTimesMakespan) {
   const Metrics metrics = Measure(HandMadeRun());
   EXPECT_DOUBLE_EQ(metrics.gpu_utilization.value(), (200 + 20.5 + 1280) / (16 * 230.0));

@@ -31,6 +31,7 @@ Json MetricsJson(const Metrics& metrics) {
           {"makespan", metrics.makespan},
           {"queueing_delay_mean", metrics.queueing_delay_mean},
           {"waiting_time_mean", metrics.waiting_time_mean},
+          {"bounded_slowdown_mean", metrics.bounded_slowdown_mean},
           {"fairness_mean", metrics.fairness_mean},
           {"fairness_max", metrics.fairness_max},
           {"gpu_utilization", metrics.gpu_utilization},

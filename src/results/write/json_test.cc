@@ -40,6 +40,7 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "makespan",
                                                        "queueing_delay_mean",
                                                        "waiting_time_mean",
+                                                       "bounded_slowdown_mean",
                                                        "fairness_mean",
                                                        "fairness_max",
                                                        "gpu_utilization",

@@ -27,6 +27,12 @@ std::string PercentOrNone(std::optional<double> share) {
   return share ? fmt::format("{:.1f}%", *share * 100) : kNone;
 }
 
+std::string SlowdownText(const Metrics& metrics) {
+  return metrics.bounded_slowdown_mean
+             ? fmt::format("mean {:.2f} (bounded)", *metrics.bounded_slowdown_mean)
+             : kNone;
+}
+
 std::string CountOrNone(std::optional<std::int64_t> count) {
   return count ? std::to_string(*count) : kNone;
 }
@@ -224,6 +230,7 @@ std::vector<Line> MetricLines(const Metrics& metrics) {
                           DurationOrNone(metrics.jct_p99))},
       {"queueing delay", "mean " + DurationOrNone(metrics.queueing_delay_mean)},
       {"waiting time", "mean " + DurationOrNone(metrics.waiting_time_mean)},
+      {"slowdown", SlowdownText(metrics)},
       {"makespan", DurationOrNone(metrics.makespan)},
       {"GPU use", fmt::format("{} held, {} useful", PercentOrNone(metrics.gpu_utilization),
                               PercentOrNone(metrics.gpu_utilization_useful))},

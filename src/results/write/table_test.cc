@@ -91,6 +91,7 @@ TEST(RunSummaryTextTest, NamesWhatWasRunAndWhatCameOut) {
             "JCT:            mean 1m57s, p50 1m40s, p90 3m00s, p99 3m18s\n"
             "queueing delay: mean 16.7s\n"
             "waiting time:   mean 1m08s\n"
+            "slowdown:       mean 1.57 (bounded)\n"
             "makespan:       3m50s\n"
             "GPU use:        40.8% held, 38.1% useful\n"
             "changes:        2 preemptions, 1 migrations, 3 resizes\n"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "scheduler/queue/backfill.h"
+
 namespace trainyard::scheduler {
 
 void OrderedList::Enlist(JobId job) {
@@ -59,6 +61,9 @@ OrderIndex::Rank OrderedList::RankInList(const JobView& view, TimePoint now) con
 
 Selection OrderedList::Select(const Snapshot& snapshot, Packing& packing) {
   const Standings& all = standings_;
+  if (all.walk().misfit == Misfit::kReserve) {
+    return Backfill(InOrder(snapshot), all, snapshot.now, packing);
+  }
   std::vector<Demand> demands = DemandsOf(InOrder(snapshot));
   if (!all.walk().preempt) {  // running jobs run on
     PutRunningFirst(demands, all.jobs());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -116,6 +117,13 @@ class SwfRows {
     RETURN_IF_ERROR(ReadWork(row, numbers, read.job));
     if (numbers[kWait] >= 0 && numbers[kWait] <= model::kMostTraceSeconds) {
       read.wait = FromSeconds(numbers[kWait]);
+    }
+    // A job that was ended at its limit ran for just so long; any cost of a start would end it
+    // early.
+    if (numbers[kTime] > numbers[kRun] && numbers[kTime] <= model::kMostTraceSeconds) {
+      JobTraits traits;
+      traits.time_limit = FromSeconds(numbers[kTime]);
+      read.job.traits = std::make_shared<const JobTraits>(std::move(traits));
     }
     read.job.user = NameIn(row, kUser);
     read.job.queue = NameIn(row, kQueue);
@@ -274,7 +282,13 @@ std::string WriteSwf(const TraceView& trace) {
     base::AppendSeconds(job.submit.time_since_epoch(), text);
     text += " -1 ";
     base::AppendSeconds(*job.duration, text);
-    fmt::format_to(std::back_inserter(text), " {0} -1 -1 {0} -1 -1 1 ", job.gpus);
+    fmt::format_to(std::back_inserter(text), " {0} -1 -1 {0} ", job.gpus);
+    if (job.traits && job.traits->time_limit) {
+      base::AppendSeconds(*job.traits->time_limit, text);
+    } else {
+      text += "-1";
+    }
+    text += " -1 1 ";
     users.Append(job, text);
     text += " -1 -1 ";
     queues.Append(job, text);

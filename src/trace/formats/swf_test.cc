@@ -32,9 +32,12 @@ TEST(SwfTraceTest, ReadsBlanksCommentsAndALineOfBlanks) {
   EXPECT_EQ(job.gpus, 16);            // requested
   EXPECT_EQ(job.user, "4294967299");  // longer than 32 bits
   EXPECT_EQ(job.queue, "5");
+  ASSERT_NE(job.traits, nullptr);
+  EXPECT_EQ(job.traits->time_limit, FromSeconds(3600));
   const JobSpec& unknown = trace.value().jobs[1];
   EXPECT_EQ(unknown.gpus, 4);  // field 8 is -1: those that it got
   EXPECT_EQ(unknown.user, "");
+  EXPECT_EQ(unknown.traits, nullptr);
   EXPECT_EQ(unknown.queue, "");
   EXPECT_EQ(unknown.submit, AtSeconds(20.5));
   EXPECT_EQ(trace.value().lines, (std::vector<std::int64_t>{6, 7}));

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backfilling against an implementation of its own: shadow time and extra GPUs, as the papers have
+// it (D. Lifka, JSSPP'95; D. Tsafrir, Y. Etsion, D. Feitelson, TPDS 18(6), 2007).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine_tests/harness.h"
+#include "support/sanitized.h"
+
+namespace trainyard {
+namespace {
+
+JobSpec Limited(JobSpec job, double limit) {
+  JobTraits traits;
+  traits.time_limit = FromSeconds(limit);
+  job.traits = std::make_shared<const JobTraits>(std::move(traits));
+  return job;
+}
+
+std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,
+                           const std::string& policy) {
+  const TestResult result = RunTest({.jobs = jobs, .cluster = cluster, .policy = policy});
+  EXPECT_TRUE(result.status.ok()) << result.status.error().message;
+  std::vector<double> starts;
+  for (std::size_t i = 0; i < result.records.size(); ++i) {
+    EXPECT_EQ(result.records[i].phase.get(), model::JobPhase::kCompleted) << i;
+    starts.push_back(result.start(i));
+  }
+  return starts;
+}
+
+// Four GPUs, three of them taken until 100; job 1 wants all four then.
+TEST(BackfillTest, WhatDelaysNobodyGoesBefore) {
+  const std::vector<JobSpec> jobs{MakeJob(0, 3, 100), MakeJob(1, 4, 50), MakeJob(2, 1, 99),
+                                  MakeJob(3, 1, 97)};
+  // Job 2 would end at 101, job 3 ends at 100.
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "backfill"), (std::vector<double>{0, 100, 150, 3}));
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "fifo"), (std::vector<double>{0, 100, 150, 150}));
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "fjf"), (std::vector<double>{0, 197, 2, 100}));
+}
+
+// Job 1 leaves one of four GPUs free from 100 on.
+TEST(BackfillTest, WhatIsLeftBesideTheReservationIsForAnyLength) {
+  const std::vector<JobSpec> jobs{MakeJob(0, 3, 100), MakeJob(1, 3, 50), MakeJob(2, 1, 1000)};
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "backfill"), (std::vector<double>{0, 100, 2}));
+}
+
+TEST(BackfillTest, TheTimeLimitSaysHowLongAJobMayTake) {
+  const std::vector<JobSpec> jobs{MakeJob(0, 3, 100), MakeJob(1, 4, 50),
+                                  Limited(MakeJob(2, 1, 20), 500)};
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "backfill"), (std::vector<double>{0, 100, 150}));
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "backfill:times=estimate"),
+            (std::vector<double>{0, 100, 2}));
+}
+
+TEST(BackfillTest, TheShortestGoesFirst) {
+  const std::vector<JobSpec> jobs{MakeJob(0, 3, 100), MakeJob(1, 4, 50), MakeJob(2, 1, 90),
+                                  MakeJob(2, 1, 10), MakeJob(2, 1, 20)};
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "backfill"),
+            (std::vector<double>{0, 100, 2, 150, 150}));
+  EXPECT_EQ(Starts(jobs, MakeCluster(1, 4), "backfill:order=shortest"),
+            (std::vector<double>{0, 100, 150, 2, 12}));
+}
+
+// Two nodes of two GPUs: job 2 wants a whole one, which job 0 gives back at 100, and job 1 later.
+TEST(BackfillTest, AReservationIsAPlaceAndNotANumber) {
+  Cluster cluster = MakeCluster(2, 2);
+  cluster.nodes[0].gpu_type = "A100";
+  cluster.nodes[1].gpu_type = "V100";
+  const auto wants = [](JobSpec job, const std::string& type) {
+    JobTraits traits;
+    traits.gpu_types = {type};
+    job.traits = std::make_shared<const JobTraits>(std::move(traits));
+    return job;
+  };
+  const std::vector<JobSpec> jobs{
+      wants(MakeJob(0, 1, 100), "A100"), wants(MakeJob(0, 1, 200), "V100"),
+      wants(MakeJob(1, 2, 50), "A100"),  MakeJob(2, 1, 150),
+      wants(MakeJob(3, 1, 98), "A100"),  wants(MakeJob(4, 1, 90), "A100")};
+  // Job 3 may have either: beside job 1, where it is in nobody's way.
+  EXPECT_EQ(Starts(jobs, cluster, "backfill"), (std::vector<double>{0, 0, 100, 2, 150, 4}));
+}
+
+// ---------------------------------------------------------------------------------------- oracle
+
+struct Running {
+  int end = 0;  // as decisions know it
+  int real_end = 0;
+  int gpus = 0;
+};
+
+struct Stated {
+  int submit = 0;
+  int gpus = 0;
+  int run = 0;
+  int known = 0;
+};
+
+// On equal GPUs: at each instant ends, then submissions, then one decision.
+class Easy {
+ public:
+  Easy(std::vector<Stated> jobs, int gpus, bool shortest)
+      : jobs_(std::move(jobs)), free_(gpus), shortest_(shortest), starts_(jobs_.size(), -1) {}
+
+  std::vector<double> Run() {
+    std::map<int, std::vector<std::size_t>> submits;
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      submits[jobs_[i].submit].push_back(i);
+    }
+    while (!submits.empty() || !running_.empty()) {
+      now_ = submits.empty() ? 1'000'000'000 : submits.begin()->first;
+      for (const Running& one : running_) {
+        now_ = std::min(now_, one.real_end);
+      }
+      std::erase_if(running_, [this](const Running& one) {
+        free_ += one.real_end == now_ ? one.gpus : 0;
+        return one.real_end == now_;
+      });
+      if (const auto due = submits.extract(now_); !due.empty()) {
+        waiting_.insert(waiting_.end(), due.mapped().begin(), due.mapped().end());
+      }
+      Decide();
+    }
+    return starts_;
+  }
+
+ private:
+  void Start(std::size_t job) {
+    const Stated& of = jobs_[job];
+    free_ -= of.gpus;
+    starts_[job] = now_;
+    running_.push_back({.end = now_ + of.known, .real_end = now_ + of.run, .gpus = of.gpus});
+    std::erase(waiting_, job);
+  }
+
+  void Decide() {
+    while (!waiting_.empty() && jobs_[waiting_.front()].gpus <= free_) {
+      Start(waiting_.front());
+    }
+    if (waiting_.size() < 2) {
+      return;
+    }
+    const int needs = jobs_[waiting_.front()].gpus;
+    std::map<int, int> released;
+    for (const Running& one : running_) {
+      released[one.end] += one.gpus;
+    }
+    int then = free_;
+    int shadow = 0;
+    for (const auto& [at, gpus] : released) {
+      then += gpus;
+      if (then >= needs) {
+        shadow = at;
+        break;
+      }
+    }
+    int extra = then - needs;
+    std::vector<std::size_t> behind(waiting_.begin() + 1, waiting_.end());
+    if (shortest_) {
+      std::stable_sort(behind.begin(), behind.end(), [this](std::size_t a, std::size_t b) {
+        return jobs_[a].known < jobs_[b].known;
+      });
+    }
+    for (const std::size_t job : behind) {
+      const bool ends_before = now_ + jobs_[job].known <= shadow;
+      if (jobs_[job].gpus <= free_ && (ends_before || jobs_[job].gpus <= extra)) {
+        extra -= ends_before ? 0 : jobs_[job].gpus;
+        Start(job);
+      }
+    }
+  }
+
+  const std::vector<Stated> jobs_;
+  int free_;
+  const bool shortest_;
+  std::vector<double> starts_;
+  std::vector<std::size_t> waiting_;
+  std::vector<Running> running_;
+  int now_ = 0;
+};
+
+// Whatever the shape of the nodes, jobs of one GPU always fit; larger ones may be split.
+TEST(BackfillTest, DecidesAsShadowTimeAndExtraGpus) {
+  std::size_t went_before = 0;
+  for (unsigned seed = 1; seed <= Rounds(300U); ++seed) {
+    std::mt19937 random(seed);
+    const int gpus = 4 + static_cast<int>(random() % 12);
+    const bool shortest = random() % 2 == 0;
+    const bool by_limit = random() % 3 != 0;
+    std::vector<Stated> stated;
+    std::vector<JobSpec> jobs;
+    int submit = 0;
+    for (int i = 0; i < 60; ++i) {
+      submit += static_cast<int>(random() % 12);
+      const int run = 1 + static_cast<int>(random() % 60);
+      const int limit = run + 1 + static_cast<int>(random() % 3 * (random() % 50));
+      const int asks = 1 + static_cast<int>(random() % static_cast<unsigned>(gpus));
+      stated.push_back({submit, asks, run, by_limit ? limit : run});
+      jobs.push_back(Limited(MakeJob(submit, asks, run), limit));
+    }
+    const std::string policy = std::string("backfill:order=") +
+                               (shortest ? "shortest" : "arrival") +
+                               ",times=" + (by_limit ? "limit" : "estimate");
+    const std::vector<double> starts = Starts(jobs, MakeCluster(gpus, 1), policy);
+    ASSERT_EQ(starts, Easy(stated, gpus, shortest).Run()) << "seed " << seed << " " << policy;
+    went_before += static_cast<std::size_t>(
+        std::adjacent_find(starts.begin(), starts.end(), std::greater<>()) != starts.end());
+  }
+  EXPECT_GT(went_before, Rounds(300U) / 2);
+}
+
+}  // namespace
+}  // namespace trainyard
