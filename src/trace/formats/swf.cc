@@ -283,7 +283,7 @@ std::string WriteSwf(const TraceView& trace) {
     text += " -1 ";
     base::AppendSeconds(*job.duration, text);
     fmt::format_to(std::back_inserter(text), " {0} -1 -1 {0} ", job.gpus);
-    if (job.traits && job.traits->time_limit) {
+    if (job.traits && job.traits->time_limit.value_or(Duration{0}) > *job.duration) {
       base::AppendSeconds(*job.traits->time_limit, text);
     } else {
       text += "-1";
