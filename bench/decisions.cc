@@ -210,6 +210,8 @@ const NamedOptions kTune{.name = "synergy", .values = {{"mechanism", "tune"}}};
 const NamedOptions kFill{.name = "synergy", .values = {}};
 
 BENCHMARK_CAPTURE(DecideWithADeepQueue, fifo, "fifo", kConsolidated)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(DecideWithADeepQueue, backfill, "backfill", kConsolidated)
+    ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(DecideWithADeepQueue, srtf, "srtf", kConsolidated)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(DecideWithADeepQueue, las, "las", kConsolidated)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(DecideWithADeepQueue, tiresias, "tiresias", kConsolidated)

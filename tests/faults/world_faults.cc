@@ -153,12 +153,11 @@ void World::PlanConfigurations() {
   std::minstd_rand random(static_cast<std::uint32_t>(options_.seed) + 2);  // of its own
   for (Duration at = seconds(60 + random() % 100); at < kFaultsUntil;
        at += seconds(40 + random() % 300)) {
-    FaultConfiguration next{
-        .policy = kChanging.at(random() % kChanging.size()),
-        .placement = kPlacements.at(random() % kPlacements.size()),
-        .removed = static_cast<int>(random() % (2 * cluster_.nodes.size())) -
-                   static_cast<int>(cluster_.nodes.size()),
-        .parted = static_cast<int>(random() % 2) * PartedNodes()};
+    FaultConfiguration next{.policy = kChanging.at(random() % kChanging.size()),
+                            .placement = kPlacements.at(random() % kPlacements.size()),
+                            .removed = static_cast<int>(random() % (2 * cluster_.nodes.size())) -
+                                       static_cast<int>(cluster_.nodes.size()),
+                            .parted = static_cast<int>(random() % 2) * PartedNodes()};
     // No partition of one node: its faults cannot be told from those of the jobs there.
     next.parted = next.removed < 0 ? next.parted : 0;
     After(at, [this, next] { ChangeConfiguration(next, false); });
