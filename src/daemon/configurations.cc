@@ -270,7 +270,9 @@ void CompareNodes(const Cluster& former, const Cluster& next, std::string& chang
 }
 
 std::string NodesText(const Partition& partition) {
-  return partition.has_all_nodes ? "all nodes" : "nodes " + base::FoldNames(partition.nodes);
+  return partition.has_all_nodes   ? "all nodes"
+         : partition.nodes.empty() ? "no nodes"
+                                   : "nodes " + base::FoldNames(partition.nodes);
 }
 
 std::string TimeText(Duration time) {

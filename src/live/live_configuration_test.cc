@@ -333,14 +333,21 @@ TEST_F(PartitionsTest, ARehearsalNamesJobsThatNoDecisionTouches) {
   cluster_.partitions[0].nodes = {"a", "b"};
   cluster_.partitions[1].nodes = {};
   Add("long is empty", earliest_);
-  EXPECT_EQ(remarks("long is empty"),
-            "1 runs on until it ends, outside its partition 'long'; "
-            "3 asks for 2 GPUs, of which the nodes that it may have are left with 0; ");
+  EXPECT_EQ(
+      remarks("long is empty"),
+      "1 runs on until it ends, outside its partition 'long'; "
+      "3 could not start any more: it asks for 2 GPUs, and the nodes that it may have are left "
+      "with 0; ");
   cluster_.partitions.pop_back();
   Add("without long", earliest_);
-  EXPECT_EQ(remarks("without long"),
-            "3 waits on, in the default partition or, without one, for every node: there is no "
-            "partition 'long' any more; ");
+  EXPECT_EQ(
+      remarks("without long"),
+      "3 waits on, in the default partition 'short': there is no partition 'long' any more; ");
+  Change("long is empty");
+  EXPECT_EQ(StatusOf(3).reason(),
+            "cannot start: it asks for 2 GPUs of partition 'long', and there are 0");
+  Change("without long");
+  EXPECT_EQ(StatusOf(1).reason(), "");  // its node is in the default one
 }
 
 TEST_F(PartitionsTest, NodesSayInWhichTheyAre) {

@@ -23,6 +23,13 @@ JobSpec Limited(JobSpec job, double limit) {
   return job;
 }
 
+JobSpec Wanting(JobSpec job, const std::string& type) {
+  JobTraits traits;
+  traits.gpu_types = {type};
+  job.traits = std::make_shared<const JobTraits>(std::move(traits));
+  return job;
+}
+
 std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,
                            const std::string& policy) {
   const TestResult result = RunTest({.jobs = jobs, .cluster = cluster, .policy = policy});
@@ -73,18 +80,41 @@ TEST(BackfillTest, AReservationIsAPlaceAndNotANumber) {
   Cluster cluster = MakeCluster(2, 2);
   cluster.nodes[0].gpu_type = "A100";
   cluster.nodes[1].gpu_type = "V100";
-  const auto wants = [](JobSpec job, const std::string& type) {
-    JobTraits traits;
-    traits.gpu_types = {type};
-    job.traits = std::make_shared<const JobTraits>(std::move(traits));
-    return job;
-  };
   const std::vector<JobSpec> jobs{
-      wants(MakeJob(0, 1, 100), "A100"), wants(MakeJob(0, 1, 200), "V100"),
-      wants(MakeJob(1, 2, 50), "A100"),  MakeJob(2, 1, 150),
-      wants(MakeJob(3, 1, 98), "A100"),  wants(MakeJob(4, 1, 90), "A100")};
+      Wanting(MakeJob(0, 1, 100), "A100"), Wanting(MakeJob(0, 1, 200), "V100"),
+      Wanting(MakeJob(1, 2, 50), "A100"),  MakeJob(2, 1, 150),
+      Wanting(MakeJob(3, 1, 98), "A100"),  Wanting(MakeJob(4, 1, 90), "A100")};
   // Job 3 may have either: beside job 1, where it is in nobody's way.
   EXPECT_EQ(Starts(jobs, cluster, "backfill"), (std::vector<double>{0, 0, 100, 2, 150, 4}));
+}
+
+// The placement would take the free GPU of the first node, which job 2 is to have.
+TEST(BackfillTest, OnesThatWouldBeInTheWayGoElsewhere) {
+  const std::vector<JobSpec> jobs{MakeJob(0, 3, 100), MakeJob(0, 2, 200), MakeJob(1, 4, 50),
+                                  MakeJob(2, 1, 500), MakeJob(3, 1, 500), MakeJob(3, 1, 97)};
+  for (const char* const placement : {"consolidated", "first-fit", "buddy", "scattered", "count"}) {
+    const TestResult result = RunTest(
+        {.jobs = jobs, .cluster = MakeCluster(2, 4), .policy = "backfill", .placement = placement});
+    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+    EXPECT_EQ(result.start(2), 100) << placement;
+    EXPECT_EQ(result.start(3), 2) << placement;
+    EXPECT_EQ(result.start(4), 3) << placement;
+  }
+}
+
+// Job 2 may have either type and has the first reservation, on B; job 3 is the first that may have
+// A alone, and job 4 would delay it.
+TEST(BackfillTest, TheFirstOfEachSetOfNodesIsProtected) {
+  Cluster cluster = MakeCluster(2, 4);
+  cluster.nodes[0].gpu_type = "A";
+  cluster.nodes[1].gpu_type = "B";
+  const std::vector<JobSpec> jobs{Wanting(MakeJob(0, 4, 100), "B"),
+                                  Wanting(MakeJob(0, 3, 200), "A"),
+                                  MakeJob(1, 4, 10),
+                                  Wanting(MakeJob(2, 4, 10), "A"),
+                                  Wanting(MakeJob(3, 1, 1000), "A"),
+                                  Wanting(MakeJob(4, 1, 196), "A")};
+  EXPECT_EQ(Starts(jobs, cluster, "backfill"), (std::vector<double>{0, 0, 100, 200, 210, 4}));
 }
 
 // ---------------------------------------------------------------------------------------- oracle

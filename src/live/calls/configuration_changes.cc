@@ -45,13 +45,17 @@ class Remarks {
     const int asked = std::max(least, job.gpus);
     const int gpus = next_classes_.GpusOf(next_classes_.Accepted(job));
     if (gpus < asked && classes_.GpusOf(classes_.Accepted(job)) >= asked) {
-      return fmt::format("asks for {} GPUs, of which the nodes that it may have are left with {}",
-                         asked, gpus);
+      return fmt::format(
+          "could not start any more: it asks for {} GPUs, and the nodes that it may have are left "
+          "with {}",
+          asked, gpus);
     }
     return present_.PartitionOf(job.queue) != nullptr && next_.PartitionOf(job.queue) == nullptr
-               ? "waits on, in the default partition or, without one, for every node: there is no "
-                 "partition" +
-                     Named(job.queue) + " any more"
+               ? "waits on, " +
+                     (next_.PartitionOf("") != nullptr
+                          ? "in the default partition '" + next_.PartitionOf("")->name + "'"
+                          : std::string("for every node")) +
+                     ": there is no partition" + Named(job.queue) + " any more"
                : std::string();
   }
 

@@ -98,7 +98,8 @@ std::string Reasons::GpusFor(const JobSpec& job) const {
   const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
   const std::string gpus =
       types.empty() ? "GPUs" : fmt::format("{} GPUs", fmt::join(types, " or "));
-  const Partition* const partition = view_.cluster().PartitionOf(job.queue);
+  const Partition* const named = view_.cluster().PartitionOf(job.queue);
+  const Partition* const partition = named != nullptr ? named : view_.cluster().PartitionOf("");
   return partition == nullptr || partition->has_all_nodes
              ? gpus
              : gpus + " of partition '" + partition->name + "'";
@@ -188,9 +189,11 @@ std::string Reasons::WhyItWaits(JobId id) {
   if (head == all.end()) {
     return "behind an earlier job" + WhoIsAhead(id);
   }
+  const bool may_pass = view_.configuration->bundle.ordering_walk().misfit ==
+                        Misfit::kReserve;  // if it delays nobody
   return Sees(head->first)
-             ? "behind " + NameOf(head->first) + ", which asks for " + GpusText(head->gpus) + ": " +
-                   WhyNotServed(head->first, /*is_head=*/true)
+             ? (may_pass ? "would delay " : "behind ") + NameOf(head->first) + ", which asks for " +
+                   GpusText(head->gpus) + ": " + WhyNotServed(head->first, /*is_head=*/true)
              : "behind another user's job, which the policy serves first" + WhoIsAhead(id);
 }
 
@@ -209,6 +212,12 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
   }
   if (const std::string& held = view_.job(id).failures.why_held; !held.empty()) {
     return held + (view_.job(id).failures.has_no_node_left ? NodesAway(*record.spec) : "");
+  }
+  const JobSpec& spec = *record.spec;
+  const int gpus = classes().GpusOf(classes().Accepted(spec));
+  if (gpus < spec.gpus && !view_.configuration->traits.may.resize) {
+    return fmt::format("cannot start: it asks for {} {}, and there are {}", spec.gpus,
+                       GpusFor(spec), gpus);
   }
   const model::Blocked* const blocked = view_.BlockedOf(id);
   const std::string why = blocked == nullptr ? WhyLeftOut(id) : WhyBlocked(id, *blocked);
@@ -408,9 +417,13 @@ std::string Reasons::WhenItHasToLeave(JobId job) const {
     }
   }
   const model::JobRecord& record = RecordOf(job);
-  return classes().InPartition(*record.spec, record.grant.slices)
-             ? std::string()
-             : "runs until it ends, outside its partition '" + record.spec->queue + "'";
+  if (classes().InPartition(*record.spec, record.grant.slices)) {
+    return {};
+  }
+  const std::string& queue = record.spec->queue;
+  return view_.cluster().PartitionOf(queue) == nullptr
+             ? "runs until it ends: there is no partition '" + queue + "' any more"
+             : "runs until it ends, outside its partition '" + queue + "'";
 }
 
 // The nodes on which the attempt may have processes, or those of them that say nothing.

@@ -52,8 +52,8 @@ class EasyBackfill final : public Ordering {
 
 ComponentEntry BackfillEntry() {
   return {ComponentKind::kPolicy, "backfill",
-          "FIFO in which smaller jobs go before where they delay nobody (EASY)", kBackfillOptions,
-          base::MakeOf<EasyBackfill>};
+          "FIFO in which smaller jobs go before where they do not delay the first (EASY)",
+          kBackfillOptions, base::MakeOf<EasyBackfill>};
 }
 
 }  // namespace trainyard::policies

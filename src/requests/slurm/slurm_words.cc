@@ -106,7 +106,9 @@ constexpr std::array kSbatchOptions{
     OptionTwin{"uid", "it is --user here"}};
 
 constexpr std::array kSelections{
-    OptionTwin{"user/u me account/A", "it is --user here"},
+    OptionTwin{"user/u me", "it is --user here"},
+    OptionTwin{"account/A",
+               "'trainyard usage --by account' sums what was submitted with --account"},
     OptionTwin{"states/t state", "it is --state here"},
     OptionTwin{"partition/p", "it is --queue here"},
     OptionTwin{"name/n jobname", "it is --name here"},

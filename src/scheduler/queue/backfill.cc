@@ -2,6 +2,8 @@
 #include "scheduler/queue/backfill.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -44,6 +46,8 @@ class Reservation {
     return false;
   }
   void Forget(const Grant& other) { later_.Remove(other); }
+  // Where it would lie.
+  [[nodiscard]] const Grant& grant() const { return grant_; }
 
  private:
   const JobSpec& job_;
@@ -69,20 +73,19 @@ class Backfiller {
       if (IsClosed(waiting.of)) {
         continue;
       }
-      if ((packing_.NodesFor(waiting.of) & awaited_) == 0) {
-        StartOrReserve(waiting);
-      } else if (packing_.free_gpus(waiting.of) < waiting.of.gpus) {
-        Close(waiting, model::WaitReason::kGpus);
-      } else if (standings_.walk().shortest_first) {
+      if ((packing_.NodesFor(waiting.of) & awaited_) != 0 && standings_.walk().shortest_first &&
+          packing_.free_gpus(waiting.of) >= waiting.of.gpus) {
         behind.emplace_back(EndOf(waiting.job), waiting);
-      } else {
-        StartBehind(waiting, EndOf(waiting.job));
+      } else if (!Start(waiting)) {
+        Await(waiting);
       }
     }
     std::stable_sort(behind.begin(), behind.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [end, waiting] : behind) {
-      StartBehind(waiting, end);
+      if (!IsClosed(waiting.of)) {
+        StartBehind(waiting, end);
+      }
     }
     return std::move(selection_);
   }
@@ -108,68 +111,109 @@ class Backfiller {
     return std::find(closed_.begin(), closed_.end(), of) != closed_.end();
   }
   // Free GPUs only become fewer.
-  void Close(const WaitingJob& waiting, model::WaitReason why) {
+  bool Close(const WaitingJob& waiting, model::WaitReason why) {
     closed_.push_back(waiting.of);
-    Block(waiting, why);
+    return Block(waiting, why);
   }
-  void Block(const WaitingJob& waiting, model::WaitReason why) {
+  bool Block(const WaitingJob& waiting, model::WaitReason why) {
     selection_.Block({waiting.job, waiting.of.gpus, why, waiting.of.kind});
+    return false;
   }
 
   [[nodiscard]] const JobSpec& SpecOf(const WaitingJob& waiting) const {
     return standings_.jobs().spec(waiting.job);
   }
-  void Start(const WaitingJob& waiting, Grant grant) {
+  // Whether the job starts.
+  bool Start(const WaitingJob& waiting) {
+    if ((packing_.NodesFor(waiting.of) & awaited_) != 0) {
+      return StartBehind(waiting, EndOf(waiting.job));
+    }
+    std::optional<Grant> grant = TryAdd(waiting, 0);
+    return grant ? Place(waiting, std::move(*grant)) : Close(waiting, packing_.WhyNot(waiting.of));
+  }
+  bool Place(const WaitingJob& waiting, Grant grant) {
     selection_.placed.push_back({waiting.job, std::move(grant)});
+    return true;
   }
 
-  // The first of those that may have its nodes.
-  void StartOrReserve(const WaitingJob& waiting) {
-    if (std::optional<Grant> grant =
-            packing_.TryAdd(SpecOf(waiting), {.gpus = waiting.of.gpus}, nullptr)) {
-      return Start(waiting, std::move(*grant));
-    }
-    Close(waiting, packing_.WhyNot(waiting.of));
-    if (packing_.CanBeMet(waiting.of)) {
-      awaited_ |= packing_.NodesFor(waiting.of);
+  // The first that waits of those that may have the same nodes.
+  void Await(const WaitingJob& waiting) {
+    const model::NodeClassSet nodes = packing_.NodesFor(waiting.of);
+    const bool is_first = std::none_of(heads_.begin(), heads_.end(), [&](const WaitingJob& head) {
+      return packing_.NodesFor(head.of) == nodes;
+    });
+    if (is_first && packing_.CanBeMet(waiting.of)) {
+      awaited_ |= nodes;
       heads_.push_back(waiting);
     }
   }
 
-  void StartBehind(const WaitingJob& waiting, TimePoint end) {
-    if (IsClosed(waiting.of)) {
-      return;
-    }
+  // Whether the job starts, beside those that wait before it.
+  bool StartBehind(const WaitingJob& waiting, TimePoint end) {
     if (packing_.free_gpus(waiting.of) < waiting.of.gpus) {
       return Close(waiting, model::WaitReason::kGpus);
     }
     ReserveForHeads();
-    const bool may_delay =
+    const bool has_no_room =
         std::any_of(reservations_.begin(), reservations_.end(), [&](Reservation& one) {
           return end > one.from() && one.spare(waiting.of) < waiting.of.gpus;
         });
-    if (may_delay || (packing_.NodesFor(waiting.of) & ~left_) == 0) {
+    if (has_no_room || (packing_.NodesFor(waiting.of) & ~left_) == 0) {
       return Block(waiting, model::WaitReason::kBehindHead);
     }
     std::optional<Grant> grant = TryAdd(waiting, left_);
     if (!grant) {
       return Close(waiting, packing_.WhyNot(waiting.of));
     }
-    if (!DelaysNobody(*grant, end)) {
+    if (DelaysNobody(*grant, end)) {
+      return Place(waiting, std::move(*grant));
+    }
+    packing_.Remove(*grant);
+    grant = TryAround(waiting, end);
+    if (grant && !DelaysNobody(*grant, end)) {
       packing_.Remove(*grant);
-      grant = TryAdd(waiting, left_ | awaited_);  // where nobody waits
+      grant.reset();
     }
-    if (!grant) {
-      return Block(waiting, model::WaitReason::kBehindHead);
-    }
-    Start(waiting, std::move(*grant));
+    return grant ? Place(waiting, std::move(*grant))
+                 : Block(waiting, model::WaitReason::kBehindHead);
   }
 
   // On others than these nodes.
   [[nodiscard]] std::optional<Grant> TryAdd(const WaitingJob& waiting, model::NodeClassSet but) {
-    return (packing_.NodesFor(waiting.of) & ~but) == 0
-               ? std::nullopt
-               : packing_.TryAdd(SpecOf(waiting), {.gpus = waiting.of.gpus}, nullptr, but);
+    return packing_.TryAdd(SpecOf(waiting), {.gpus = waiting.of.gpus}, nullptr, but);
+  }
+
+  // As if those who wait before had what they will have of the free GPUs.
+  [[nodiscard]] std::optional<Grant> TryAround(const WaitingJob& waiting, TimePoint end) {
+    std::vector<Grant> kept;
+    for (const Reservation& one : reservations_) {
+      if (end > one.from()) {
+        kept.push_back(FreePartOf(one.grant()));
+        packing_.Add(kept.back());
+      }
+    }
+    std::optional<Grant> grant = TryAdd(waiting, left_);
+    for (const Grant& free : kept) {
+      packing_.Remove(free);
+    }
+    return grant;
+  }
+
+  [[nodiscard]] Grant FreePartOf(const Grant& grant) const {
+    Grant free;
+    for (const Slice& slice : grant.slices) {
+      std::uint64_t gpus = 0;
+      model::ForEachOf(slice.gpus, [&](std::size_t gpu) {
+        const Grant one{.gpus = 1,
+                        .slices = {{.node = slice.node, .gpus = std::uint64_t{1} << gpu}}};
+        gpus |= packing_.IsFree(one) ? one.slices.front().gpus : 0;
+      });
+      if (gpus != 0) {
+        free.slices.push_back({.node = slice.node, .gpus = gpus});
+        free.gpus += std::popcount(gpus);
+      }
+    }
+    return free;
   }
 
   [[nodiscard]] bool DelaysNobody(const Grant& grant, TimePoint end) {
@@ -197,9 +241,13 @@ class Backfiller {
   // Where nobody knows when it will find a place, its nodes are left to it.
   void Reserve(const WaitingJob& head) {
     Packing later = packing_;
-    const std::vector<Release> releases = Releases();
+    // First now: it may wait for others alone.
+    std::vector<Release> releases = Releases();
+    releases.insert(releases.begin(), Release{.at = now_});
     for (std::size_t i = 0; i < releases.size() && releases[i].at != kEndOfTime; ++i) {
-      later.Remove(*releases[i].grant);
+      if (releases[i].grant != nullptr) {
+        later.Remove(*releases[i].grant);
+      }
       const bool is_last = i + 1 == releases.size() || releases[i + 1].at != releases[i].at;
       if (!is_last || later.free_gpus(head.of) < head.of.gpus) {
         continue;
