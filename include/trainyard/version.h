@@ -3,4 +3,4 @@
 // program of the same version (TRAINYARD_PLUGIN_STAMP in trainyard/plugin.h).
 #pragma once
 
-#define TRAINYARD_VERSION "0.3.0"
+#define TRAINYARD_VERSION "0.4.0"

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainyard's Python package. Training scripts import `trainyard.train`."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
