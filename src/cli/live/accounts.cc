@@ -4,10 +4,13 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <deque>
 #include <memory>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -41,16 +44,22 @@ Result<std::int64_t> DayOf(const std::string& option, const std::string& text) {
   return timegm(&date) / kSecondsOfDay;
 }
 
+using UsageField = const std::string& (v1::UsageRow::*)() const;
+constexpr std::array kUsageFields{
+    std::pair<std::string_view, UsageField>{"user", &v1::UsageRow::user},
+    std::pair<std::string_view, UsageField>{"account", &v1::UsageRow::account},
+    std::pair<std::string_view, UsageField>{"queue", &v1::UsageRow::queue},
+    std::pair<std::string_view, UsageField>{"model", &v1::UsageRow::model},
+    std::pair<std::string_view, UsageField>{"node", &v1::UsageRow::node},
+    std::pair<std::string_view, UsageField>{"day", &v1::UsageRow::day}};
+
 std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<std::string>& by) {
   std::vector<std::string> cells;
   cells.reserve(by.size() + 1);
-  for (const std::string& field : by) {
-    cells.push_back(field == "user"      ? row.user()
-                    : field == "account" ? row.account()
-                    : field == "queue"   ? row.queue()
-                    : field == "model"   ? row.model()
-                    : field == "node"    ? row.node()
-                                         : row.day());
+  for (const std::string& name : by) {
+    const auto* const field = std::find_if(kUsageFields.begin(), kUsageFields.end(),
+                                           [&name](const auto& one) { return one.first == name; });
+    cells.push_back(field == kUsageFields.end() ? std::string() : (row.*field->second)());
   }
   return cells;
 }

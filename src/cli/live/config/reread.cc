@@ -66,13 +66,10 @@ std::string Reread::Read() {
     std::string& list = taken_.contains(name) ? taken : left;
     list += fmt::format("{}{} is {} (was {})", list.empty() ? "" : ", ", name, is, was);
   }
-  if (!taken.empty()) {
-    for (const std::string& name : taken_) {
-      if (const auto found = now.find(name); found != now.end()) {
-        run_[name] = found->second;
-      } else {
-        run_.erase(name);
-      }
+  for (const std::string& name : taken_) {
+    run_.erase(name);
+    if (const auto found = now.find(name); found != now.end()) {
+      run_.insert(*found);
     }
   }
   return fmt::format("the configuration has been read again{}{}{}",
