@@ -250,8 +250,9 @@ void World::CheckSwitches() {
   };
   check(paused_, controller_->engine().is_paused(), controller_->engine().decisions(),
         "decisions are made while they are paused");
-  check(closed_, controller_->world().view()->switches.closed.on,
-        static_cast<std::int64_t>(controller_->world().jobs()),
+  // Both as of one view, which shows nothing before it is on disk.
+  const std::shared_ptr<const live::ClusterView> view = controller_->world().view();
+  check(closed_, view->switches.closed.on, static_cast<std::int64_t>(view->jobs.size()),
         "jobs are taken while the controller is closed");
   result_.paused_steps += paused_.on ? 1 : 0;
 }
