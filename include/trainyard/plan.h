@@ -95,8 +95,8 @@ enum class Misfit : std::uint8_t {
   kStop,
   // Orderings only; elsewhere as kStop. Backfilling: for the first misfit GPUs are reserved from
   // the time at which running jobs will have given back enough (Standing::takes), and those behind
-  // it start where they do not delay it. Of misfits that may have different nodes each is the
-  // first.
+  // it start where they do not delay it. So for the first misfit of each set of nodes that jobs may
+  // have (GPU types, partitions).
   kReserve,
   // For presets only. Strict order; for a misfit running jobs make room, the last in the order
   // first, whether it helps or not (the walk of the simulator of Blox, EuroSys'24).

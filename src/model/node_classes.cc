@@ -202,22 +202,6 @@ NodeClassSet NodeClasses::OfType(std::size_t type) const {
 
 // ------------------------------------------------------------------------------------- partitions
 
-Status CheckLabels(const std::vector<std::string>& labels) {
-  constexpr std::string_view kAllowed =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:/=";
-  std::set<std::string_view> seen;
-  for (const std::string& label : labels) {
-    if (label.empty() || label.find_first_not_of(kAllowed) != std::string::npos) {
-      return InvalidArgument("label '" + label +
-                             "'; expected letters, digits and the signs . _ - : / =");
-    }
-    if (!seen.insert(label).second) {
-      return InvalidArgument("label '" + label + "' is there twice; expected each once");
-    }
-  }
-  return {};
-}
-
 Status CheckPartitions(const Cluster& cluster) {
   std::set<std::string_view> nodes;
   for (const NodeSpec& node : cluster.nodes) {

@@ -104,9 +104,6 @@ void ForEachOf(std::uint64_t set, Visit visit) {
 
 // ------------------------------------------------------------------------------------- partitions
 
-// Errors: a label that requests could not name, or one twice.
-[[nodiscard]] Status CheckLabels(const std::vector<std::string>& labels);
-
 // Errors: names that are none or that two have, nodes that are not there, two defaults, defaults
 // above limits, more classes of nodes than can be told apart.
 [[nodiscard]] Status CheckPartitions(const Cluster& cluster);

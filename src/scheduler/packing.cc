@@ -309,6 +309,17 @@ bool Packing::IsFree(const Grant& grant) const {
   return names_gpus() ? free_.AreFree(grant.slices) : grant.gpus <= free_.total();
 }
 
+Grant Packing::FreePartOf(const Grant& grant) const {
+  Grant part;
+  for (const Slice& slice : grant.slices) {
+    if (const std::uint64_t gpus = slice.gpus & free_.gpus(slice.node); gpus != 0) {
+      part.slices.push_back({.node = slice.node, .gpus = gpus});
+    }
+  }
+  part.gpus = model::CountGpus(part.slices);
+  return part;
+}
+
 void Packing::Clear() {
   free_ = all_free_;
   for (auto& [classes, free] : by_class_) {

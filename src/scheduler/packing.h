@@ -32,6 +32,8 @@ class Packing {
   // The same GPUs with other CPUs and memory. REQUIRES: `before` was added.
   void Replace(const Slices& before, const Slices& after);
   [[nodiscard]] bool IsFree(const Grant& grant) const;
+  // The part of its GPUs that is free, where GPUs are named; else nothing.
+  [[nodiscard]] Grant FreePartOf(const Grant& grant) const;
 
   // The free GPUs if nothing were placed.
   [[nodiscard]] const FreeGpus& all_free() const { return all_free_; }

@@ -215,7 +215,7 @@ class Easy {
   int now_ = 0;
 };
 
-// Whatever the shape of the nodes, jobs of one GPU always fit; larger ones may be split.
+// On nodes of one GPU, where a place is a number.
 TEST(BackfillTest, DecidesAsShadowTimeAndExtraGpus) {
   std::size_t went_before = 0;
   for (unsigned seed = 1; seed <= Rounds(300U); ++seed) {

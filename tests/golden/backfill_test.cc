@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// EASY backfilling on real logs: mean bounded slowdown beside what an independent implementation of
-// one decision for each instant gives (reference/backfill.md), and FCFS job by job.
-#include <fmt/format.h>
+// EASY backfilling and FCFS on real logs: mean bounded slowdown beside what an independent
+// implementation of one decision for each instant gives (reference/backfill.md).
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "results/metrics/metrics.h"
 #include "scenario/scenario.h"
 #include "support/reference.h"
 #include "support/scratch_folder.h"
@@ -21,19 +19,6 @@ struct Figure {
 };
 
 void PrintTo(const Figure& one, std::ostream* out) { *out << one.log << " " << one.policy; }
-
-// max(1, (wait + run) / max(run, 10 s)), the mean over all jobs.
-double MeanBoundedSlowdown(const results::RunResult& run) {
-  constexpr double kShortest = 10;
-  double sum = 0;
-  for (const results::JobResult& job : run.jobs) {
-    const double ran = Seconds(*job.spec->duration);
-    EXPECT_TRUE(job.end) << job.spec->name;
-    const double jct = Seconds(job.end.value_or(kEndOfTime) - job.spec->submit);
-    sum += std::max(1.0, jct / std::max(ran, kShortest));
-  }
-  return sum / static_cast<double>(run.jobs.size());
-}
 
 class BackfillLog : public testing::TestWithParam<Figure> {};
 
@@ -52,7 +37,9 @@ TEST_P(BackfillLog, HasThePublishedSlowdown) {
                  .policy = figure.policy},
        .keep_timeline = false});
   ASSERT_TRUE(run.ok()) << run.error().message;
-  EXPECT_NEAR(MeanBoundedSlowdown(run.value()), figure.slowdown, 1e-6);
+  const results::Metrics metrics = results::Measure(run.value());
+  EXPECT_EQ(metrics.completed, metrics.jobs);
+  EXPECT_NEAR(metrics.bounded_slowdown_mean.value(), figure.slowdown, 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -53,6 +53,14 @@ constexpr std::array kUsageFields{
     std::pair<std::string_view, UsageField>{"node", &v1::UsageRow::node},
     std::pair<std::string_view, UsageField>{"day", &v1::UsageRow::day}};
 
+std::vector<std::string> UsageFieldNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, field] : kUsageFields) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
 std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<std::string>& by) {
   std::vector<std::string> cells;
   cells.reserve(by.size() + 1);
@@ -231,9 +239,10 @@ void AddUsage(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<UsageOptions>();
   CLI::App* command = app.add_subcommand("usage", "who has held GPUs, and for how long");
   command
-      ->add_option("--by", options->by, "sums for each of: user, account, queue, model, node, day")
+      ->add_option("--by", options->by,
+                   fmt::format("sums for each of: {}", fmt::join(UsageFieldNames(), ", ")))
       ->delimiter(',')
-      ->check(CLI::IsMember({"user", "account", "queue", "model", "node", "day"}))
+      ->check(CLI::IsMember(UsageFieldNames()))
       ->default_str("user");
   command->add_option("--from", options->from, "the first day, such as 2026-05-01 (UTC)");
   command->add_option("--to", options->to, "the last day");

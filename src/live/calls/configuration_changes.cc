@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "base/try.h"
 #include "io/toml.h"
 #include "live/calls/validation.h"
-#include "model/job_fields.h"
 #include "model/node_classes.h"
 
 namespace trainyard::live {
@@ -30,8 +28,9 @@ void PutGrant(const Grant& grant, const Cluster& cluster,
 // What a job meets in the next configuration though no decision changes its GPUs; empty: nothing.
 class Remarks {
  public:
-  Remarks(const Cluster& present, const Cluster& next)
-      : present_(present), next_(next), classes_(present), next_classes_(next) {}
+  // `resizes`: the next policy gives jobs other numbers of GPUs than they ask for.
+  Remarks(const Cluster& present, const Cluster& next, bool resizes)
+      : present_(present), next_(next), resizes_(resizes), classes_(present), next_classes_(next) {}
 
   [[nodiscard]] std::string On(const model::JobRecord& record) const {
     const JobSpec& job = *record.spec;
@@ -41,14 +40,12 @@ class Remarks {
                  ? "runs on until it ends, outside its partition" + Named(job.queue)
                  : std::string();
     }
-    const int least = std::max(1, model::PartOf<GpuRange>(job).least);
-    const int asked = std::max(least, job.gpus);
     const int gpus = next_classes_.GpusOf(next_classes_.Accepted(job));
-    if (gpus < asked && classes_.GpusOf(classes_.Accepted(job)) >= asked) {
+    if (!resizes_ && gpus < job.gpus && classes_.GpusOf(classes_.Accepted(job)) >= job.gpus) {
       return fmt::format(
           "could not start any more: it asks for {} GPUs, and the nodes that it may have are left "
           "with {}",
-          asked, gpus);
+          job.gpus, gpus);
     }
     return present_.PartitionOf(job.queue) != nullptr && next_.PartitionOf(job.queue) == nullptr
                ? "waits on, " +
@@ -66,6 +63,7 @@ class Remarks {
 
   const Cluster& present_;
   const Cluster& next_;
+  const bool resizes_;
   const model::NodeClasses classes_;
   const model::NodeClasses next_classes_;
 };
@@ -200,7 +198,7 @@ Result<v1::ConfigureReply> ConfigurationChanges::EffectsOf(
     PutGrant(before, engine_.cluster(), *effect.mutable_nodes_before());
     PutGrant(after, fork->cluster(), *effect.mutable_nodes_after());
   }
-  const Remarks remarks(state.cluster, next->cluster);
+  const Remarks remarks(state.cluster, next->cluster, next->traits.may.resize);
   for (std::size_t i = 0; i < engine_.records().size(); ++i) {  // it does not know the newest jobs
     if (jobs.contains(JobAt(i)) || state.jobs[JobAt(i)].ending) {
       continue;

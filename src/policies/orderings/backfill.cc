@@ -2,7 +2,6 @@
 // EASY backfilling: in order of arrival, without preemption. The first job that does not fit has a
 // reservation, which those behind it do not delay. D. Lifka, "The ANL/IBM SP scheduling system",
 // JSSPP'95; `order=shortest`: D. Tsafrir, Y. Etsion, D. Feitelson, TPDS 18(6), 2007.
-#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -36,12 +35,9 @@ class EasyBackfill final : public Ordering {
   }
 
  private:
-  // A job that has run for longer than estimated may end at any time.
   [[nodiscard]] std::optional<Duration> TimeOf(const JobView& job) const {
     const bool has_limit = by_limit_ && job.spec->traits && job.spec->traits->time_limit;
-    const std::optional<Duration> time =
-        has_limit ? std::optional(*job.spec->traits->time_limit - job.run_time) : job.time_left;
-    return time ? std::optional(std::max(*time, Duration{1})) : std::nullopt;
+    return has_limit ? std::optional(*job.spec->traits->time_limit - job.run_time) : job.time_left;
   }
 
   const bool shortest_first_;

@@ -2,8 +2,6 @@
 #include "scheduler/queue/backfill.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -96,7 +94,7 @@ class Backfiller {
     const Grant* grant = nullptr;
   };
 
-  // Of a waiting job: if it starts now.
+  // Of a waiting job: if it starts now. One that is overdue may end at any time.
   [[nodiscard]] TimePoint EndOf(JobId job) const {
     const std::optional<Duration> takes = standings_.Of(standings_.jobs().at(job), now_).takes;
     return takes && *takes < kEndOfTime - now_ ? now_ + std::max(*takes, Duration{1}) : kEndOfTime;
@@ -188,7 +186,7 @@ class Backfiller {
     std::vector<Grant> kept;
     for (const Reservation& one : reservations_) {
       if (end > one.from()) {
-        kept.push_back(FreePartOf(one.grant()));
+        kept.push_back(packing_.FreePartOf(one.grant()));
         packing_.Add(kept.back());
       }
     }
@@ -197,23 +195,6 @@ class Backfiller {
       packing_.Remove(free);
     }
     return grant;
-  }
-
-  [[nodiscard]] Grant FreePartOf(const Grant& grant) const {
-    Grant free;
-    for (const Slice& slice : grant.slices) {
-      std::uint64_t gpus = 0;
-      model::ForEachOf(slice.gpus, [&](std::size_t gpu) {
-        const Grant one{.gpus = 1,
-                        .slices = {{.node = slice.node, .gpus = std::uint64_t{1} << gpu}}};
-        gpus |= packing_.IsFree(one) ? one.slices.front().gpus : 0;
-      });
-      if (gpus != 0) {
-        free.slices.push_back({.node = slice.node, .gpus = gpus});
-        free.gpus += std::popcount(gpus);
-      }
-    }
-    return free;
   }
 
   [[nodiscard]] bool DelaysNobody(const Grant& grant, TimePoint end) {
@@ -233,17 +214,18 @@ class Backfiller {
 
   // For those that have none yet; not before somebody could come into their way.
   void ReserveForHeads() {
+    if (reserved_ == heads_.size()) {
+      return;
+    }
+    const std::vector<Release> releases = Releases();
     for (; reserved_ < heads_.size(); ++reserved_) {
-      Reserve(heads_[reserved_]);
+      Reserve(heads_[reserved_], releases);
     }
   }
 
   // Where nobody knows when it will find a place, its nodes are left to it.
-  void Reserve(const WaitingJob& head) {
+  void Reserve(const WaitingJob& head, std::span<const Release> releases) {
     Packing later = packing_;
-    // First now: it may wait for others alone.
-    std::vector<Release> releases = Releases();
-    releases.insert(releases.begin(), Release{.at = now_});
     for (std::size_t i = 0; i < releases.size() && releases[i].at != kEndOfTime; ++i) {
       if (releases[i].grant != nullptr) {
         later.Remove(*releases[i].grant);
@@ -262,9 +244,10 @@ class Backfiller {
     left_ |= packing_.NodesFor(head.of);
   }
 
-  // Of the jobs that run, and of those that start now; by time.
+  // Of the jobs that run, and of those that start now; by time. The first is of nothing, now: a job
+  // may have a place and wait for those before it alone.
   [[nodiscard]] std::vector<Release> Releases() const {
-    std::vector<Release> releases;
+    std::vector<Release> releases{{.at = now_}};
     for (const Ranked& ranked : list_) {
       if (const Grant& grant = standings_.jobs().grant(ranked.job); grant.gpus > 0) {
         releases.push_back({EndOf(ranked.job), &grant});
@@ -285,10 +268,10 @@ class Backfiller {
   Selection selection_;
   std::vector<DemandClass> closed_;  // for which there is no place
   model::NodeClassSet awaited_ = 0;  // nodes that heads may have
-  std::vector<WaitingJob> heads_;    // the first that have found no place
+  std::vector<WaitingJob> heads_;    // of each set of nodes the first that waits
   std::size_t reserved_ = 0;         // of them, that have a reservation, or nodes left to them
   std::vector<Reservation> reservations_;
-  model::NodeClassSet left_ = 0;
+  model::NodeClassSet left_ = 0;  // to heads of which nobody knows when they find a place
 };
 
 }  // namespace

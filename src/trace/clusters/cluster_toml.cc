@@ -55,8 +55,19 @@ Status CheckNodeName(const io::TomlSection& section, std::string_view key, std::
 
 // Requests combine labels with signs, and lists of them have commas.
 Status CheckLabels(const io::TomlSection& section, const std::vector<std::string>& labels) {
-  const Status status = model::CheckLabels(labels);
-  return status.ok() ? status : section.BadKey("labels", status.error().message);
+  constexpr std::string_view kAllowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:/=";
+  std::set<std::string_view> seen;
+  for (const std::string& label : labels) {
+    if (label.find_first_not_of(kAllowed) != std::string::npos) {
+      return section.BadKey(
+          "labels", "label '" + label + "'; expected letters, digits and the signs . _ - : / =");
+    }
+    if (!seen.insert(label).second) {
+      return section.BadKey("labels", "label '" + label + "' is there twice; expected each once");
+    }
+  }
+  return {};
 }
 
 Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
