@@ -55,6 +55,7 @@ constexpr std::array kUsageFields{
 
 std::vector<std::string> UsageFieldNames() {
   std::vector<std::string> names;
+  names.reserve(kUsageFields.size());
   for (const auto& [name, field] : kUsageFields) {
     names.emplace_back(name);
   }
