@@ -381,17 +381,16 @@ class AttachInContainerTest : public AttachTest {
     words.insert(words.end(), options.begin(), options.end());
     return words;
   }
-  // A job whose workers have begun.
+  // A job whose first worker has begun.
   [[nodiscard]] int StartInside(const Words& options = {"--gpus", "1"},
                                 const std::string& first = "true") const {
     const int job = Start(InContainer(options), first + "; echo begun");
     EXPECT_TRUE(LogHas(job, "begun\n"));
     return job;
   }
-  [[nodiscard]] bool LogHas(int job, const std::string& text) const {
-    return Eventually([&] {
-      return cluster_.Ask({"logs", std::to_string(job)}).out.find(text) != std::string::npos;
-    });
+  [[nodiscard]] bool LogHas(int job, const std::string& text, int rank = 0) const {
+    const Words logs = {"logs", "--rank", std::to_string(rank), std::to_string(job)};
+    return Eventually([&] { return cluster_.Ask(logs).out.find(text) != std::string::npos; });
   }
   // Whether a process of that command line is there.
   [[nodiscard]] bool Runs(const std::string& command) const {
@@ -405,6 +404,7 @@ class AttachInContainerTest : public AttachTest {
 
 TEST_F(AttachInContainerTest, ACommandRunsInTheWorkersContainer) {
   const int job = StartInside({"--gpus", "2", "--env", "FLAVOUR=sweet"});
+  EXPECT_TRUE(LogHas(job, "begun\n", 1)) << "each worker has a container of its own";
   const Answer answer = Attach(job, {"--rank", "1"},
                                {"sh", "-c",
                                 "cat /etc/image; echo $FLAVOUR $RANK; ls $TRAINYARD_SOCKET; "
