@@ -49,8 +49,9 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
       .add_option("--cluster", options.inputs.cluster,
                   "cluster file (TOML or one-row CSV), or NODESxGPUS such as 16x8")
       ->required();
-  command.add_option("--changes", options.inputs.changes,
-                     "nodes that come and go, and other policies, at times of the trace (TOML)");
+  command.add_option(
+      "--changes", options.inputs.changes,
+      "nodes, partitions, policies and profiles that change at times of the trace (TOML)");
   command.add_option("--format", options.inputs.format, "trace format (default: recognised)");
   command.add_option("--profiles", options.inputs.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -19,7 +20,7 @@ class ChangesReader {
  public:
   ChangesReader(const std::string& path, Cluster& cluster) : path_(path), cluster_(cluster) {}
 
-  [[nodiscard]] Result<std::vector<NamesChange>> Read(const io::TomlTable& root) {
+  [[nodiscard]] Result<std::vector<ConfigurationChange>> Read(const io::TomlTable& root) {
     const io::TomlSection section(path_, "top-level", root);
     RETURN_IF_ERROR(section.CheckKeys({"changes", "nodes", "gpu_types"}));
     RETURN_IF_ERROR(AddNodes(root));
@@ -36,10 +37,11 @@ class ChangesReader {
                       "'add' of one",
                       path_, line, name));
     }
-    std::stable_sort(names_.begin(), names_.end(),
-                     [](const NamesChange& a, const NamesChange& b) { return a.at < b.at; });
+    std::stable_sort(
+        changes_.begin(), changes_.end(),
+        [](const ConfigurationChange& a, const ConfigurationChange& b) { return a.at < b.at; });
     trace::SortChanges(cluster_);
-    return std::move(names_);
+    return std::move(changes_);
   }
 
  private:
@@ -77,28 +79,55 @@ class ChangesReader {
   [[nodiscard]] Status Read(const io::TomlSection& section) {
     std::optional<double> at;
     RETURN_IF_ERROR(io::FirstFailure({
-        section.CheckKeys({"at", "add", "remove", "drain", "policy", "placement", "admission",
-                           "grouping", "tuning"}),
+        section.CheckKeys({"at", "add", "remove", "drain", "preset", "policy", "placement",
+                           "admission", "grouping", "tuning", "profiles", "partitions"}),
         section.Has("at") ? Status{} : section.Bad("no 'at'; expected a time in seconds"),
         section.ReadNumber("at", {.most = trace::kMostSeconds}, at),
     }));
+    if (section.table().entries.size() == 1) {
+      return section.Bad("it changes nothing; expected 'add', 'remove', 'drain', 'policy' ...");
+    }
     const TimePoint time = AtSeconds(*at);
-    NamesChange names{.at = time, .where = fmt::format("{}:{}", path_, section.table().line)};
     RETURN_IF_ERROR(io::FirstFailure({
         ReadNodes(section, "add", {.at = time, .up = true}),
         ReadNodes(section, "remove", {.at = time, .how = NodeChange::How::kNotice}),
         ReadNodes(section, "drain", {.at = time, .how = NodeChange::How::kFinish}),
-        ReadName(section, "policy", names.policy),
-        ReadName(section, "placement", names.placement),
-        ReadName(section, "admission", names.admission),
-        ReadName(section, "grouping", names.grouping),
-        ReadName(section, "tuning", names.tuning),
     }));
-    if (names.policy || names.placement || names.admission || names.grouping || names.tuning) {
-      names_.push_back(std::move(names));
-    } else if (!section.Has("add") && !section.Has("remove") && !section.Has("drain")) {
-      return section.Bad("it changes nothing; expected 'add', 'remove', 'drain', 'policy' ...");
+    return ReadConfiguration(section, time);
+  }
+
+  [[nodiscard]] Status ReadConfiguration(const io::TomlSection& section, TimePoint time) {
+    ConfigurationChange change{.at = time,
+                               .where = fmt::format("{}:{}", path_, section.table().line)};
+    RETURN_IF_ERROR(io::FirstFailure({
+        ReadName(section, "preset", change.preset),
+        ReadName(section, "policy", change.policy),
+        ReadName(section, "placement", change.placement),
+        ReadName(section, "admission", change.admission),
+        ReadName(section, "grouping", change.grouping),
+        ReadName(section, "tuning", change.tuning),
+        ReadName(section, "profiles", change.profiles),
+        ReadPartitions(section, change.partitions),
+    }));
+    if (change.profiles) {
+      const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+      change.profiles = (folder / *change.profiles).string();
     }
+    if (change.preset || change.policy || change.placement || change.admission || change.grouping ||
+        change.tuning || change.profiles || change.partitions) {
+      changes_.push_back(std::move(change));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status ReadPartitions(const io::TomlSection& section,
+                                      std::optional<std::vector<Partition>>& partitions) {
+    if (!section.Has("partitions")) {
+      return {};
+    }
+    Cluster with{.nodes = cluster_.nodes, .changes = {}};
+    RETURN_IF_ERROR(trace::ParsePartitions(path_, section.table(), "[[changes.partitions]]", with));
+    partitions = std::move(with.partitions);
     return {};
   }
 
@@ -132,15 +161,16 @@ class ChangesReader {
   Cluster& cluster_;
   std::map<std::string, NodeId, std::less<>> nodes_;
   std::map<std::string, int, std::less<>> waiting_;  // nodes that no change has added yet, by line
-  std::vector<NamesChange> names_;
+  std::vector<ConfigurationChange> changes_;
 };
 
 }  // namespace
 
-void NamesChange::ApplyTo(PresetRequest& names) const {
+void ConfigurationChange::ApplyTo(PresetRequest& names) const {
   const auto put = [](const std::optional<std::string>& from, std::string& to) {
     to = from.value_or(to);
   };
+  put(preset, names.preset);
   put(policy, names.policy);
   put(placement, names.placement);
   put(admission, names.admission);
@@ -148,7 +178,7 @@ void NamesChange::ApplyTo(PresetRequest& names) const {
   put(tuning, names.tuning);
 }
 
-Result<std::vector<NamesChange>> ReadChanges(const std::string& path, Cluster& cluster) {
+Result<std::vector<ConfigurationChange>> ReadChanges(const std::string& path, Cluster& cluster) {
   ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path));
   ASSIGN_OR_RETURN(const io::TomlTable root, io::ParseToml(path, text));
   return ChangesReader(path, cluster).Read(root);

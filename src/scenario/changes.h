@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changes while a simulation runs, by a file (docs/formats/changes.md): nodes that come and
-// go, another policy.
+// go, partitions, another policy, other profiles.
 #pragma once
 
 #include <optional>
@@ -14,22 +14,27 @@
 
 namespace trainyard::scenario {
 
-// Another policy, placement, admission, grouping or tuning from some time on; none: as before.
-struct NamesChange {
+// Another configuration from some time on; what is not set is as before.
+struct ConfigurationChange {
   TimePoint at{};
   std::string where{};  // "file:line", for messages
+  std::optional<std::string> preset{};
   std::optional<std::string> policy{};
   std::optional<std::string> placement{};
   std::optional<std::string> admission{};
   std::optional<std::string> grouping{};
   std::optional<std::string> tuning{};
+  std::optional<std::string> profiles{};               // the path of throughput profiles
+  std::optional<std::vector<Partition>> partitions{};  // all that there are
 
+  // The names among them.
   void ApplyTo(PresetRequest& names) const;
 };
 
 // By time. The nodes of the file are added to the cluster, down until a change adds them; what
-// happens to nodes is added to Cluster::changes. Errors: "file:line: what; expected".
-[[nodiscard]] Result<std::vector<NamesChange>> ReadChanges(const std::string& path,
-                                                           Cluster& cluster);
+// happens to nodes is added to Cluster::changes. Paths are relative to the folder of the file.
+// Errors: "file:line: what; expected".
+[[nodiscard]] Result<std::vector<ConfigurationChange>> ReadChanges(const std::string& path,
+                                                                   Cluster& cluster);
 
 }  // namespace trainyard::scenario

@@ -84,6 +84,74 @@ TEST_F(ChangesTest, AnotherPolicyServesTheQueueInItsOrder) {
   EXPECT_EQ(one.value().journal_digest, again.value().journal_digest);
 }
 
+// n0 for queue long, n1 for queue short.
+constexpr const char* kTwoPartitions = R"(
+partitions = [{name = 'long', nodes = ['n0'], default = true}, {name = 'short', nodes = ['n1']}]
+)";
+
+TEST_F(ChangesTest, PartitionsComeAndGo) {
+  paths_.cluster = "2x1";
+  paths_.trace = folder_.Write("t.csv",
+                               "job_id,submit_time,gpus,duration,queue\n"
+                               "a,0,1,100,long\nb,0,1,100,long\nc,60,1,100,long\n"
+                               "d,70,1,20,short\ne,300,1,20,other\n");
+  const PresetRequest fifo{.preset = "tiresias", .policy = "fifo"};
+  const std::string at_50 = std::string("[[changes]]\nat = 50\n") + kTwoPartitions;
+  // What runs on n1 ends there; c waits for n0 although n1 is free before it.
+  EXPECT_EQ(Times(at_50 + "[[changes]]\nat = 200\npartitions = []\n", fifo),
+            "a 0-100 b 0-100 c 100-200 d 100-120 e 300-320 ");
+  EXPECT_THAT(Times(at_50, fifo),
+              HasSubstr("t.csv:6: job e: there is no partition 'other'; expected a queue that is "
+                        "one of: long, short (partitions of "));
+}
+
+TEST_F(ChangesTest, APartitionLimitsTheJobsThatComeToIt) {
+  paths_.cluster = "2x1";
+  const std::string one_minute =
+      "[[changes]]\nat = 1\n[[changes.partitions]]\nname = 'p'\ndefault = true\n"
+      "default_time = '40s'\n";
+  const Result<results::RunResult> run = Run(one_minute, {.preset = "tiresias", .policy = "fifo"});
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  const auto limit = [&](std::size_t job) {
+    const auto& traits = run.value().jobs[job].spec->traits;
+    return traits == nullptr ? std::nullopt : traits->time_limit;
+  };
+  EXPECT_EQ(limit(0), std::nullopt) << "a has come before";
+  EXPECT_EQ(limit(3), FromSeconds(40));
+}
+
+TEST_F(ChangesTest, OtherProfilesAreOtherSpeeds) {
+  const auto profiles = [&](const std::string& name, int rate) {
+    return folder_.Write(name, "model,batch_size,gpus,iterations_per_second\nvgg,8,1," +
+                                   std::to_string(rate) + "\n");
+  };
+  paths_.cluster = "2x1";
+  paths_.trace = folder_.Write("t.csv",
+                               "job_id,submit_time,gpus,iterations,model,batch_size\n"
+                               "a,0,1,1000,vgg,8\nb,500,1,1000,vgg,8\n");
+  paths_.profiles = profiles("slow.csv", 1);
+  static_cast<void>(profiles("fast.csv", 10));
+  const PresetRequest fifo{
+      .preset = folder_.Write("free.toml", "base = 'sound'\n[debt]\ncharge = 'none'\n"),
+      .policy = "fifo"};
+  EXPECT_EQ(Times("[[changes]]\nat = 9000\nprofiles = 'fast.csv'\n", fifo), "a 0-1000 b 500-1500 ");
+  EXPECT_EQ(Times("[[changes]]\nat = 400\nprofiles = 'fast.csv'\n", fifo), "a 0-460 b 500-600 ");
+  EXPECT_EQ(Times("[[changes]]\nat = 400\nprofiles = 'fast.csv'\n"
+                  "[[changes]]\nat = 510\nprofiles = 'slow.csv'\npolicy = 'srtf'\n",
+                  fifo),
+            "a 0-460 b 500-1410 ");
+  EXPECT_THAT(Times("[[changes]]\nat = 400\nprofiles = 'nosuch'\n", fifo),
+              HasSubstr("changes.toml:1: "));
+  static_cast<void>(
+      folder_.Write("less.csv", "model,batch_size,gpus,iterations_per_second\nbert,8,1,1\n"));
+  EXPECT_THAT(Times("[[changes]]\nat = 400\nprofiles = 'less.csv'\n", fifo),
+              HasSubstr("model 'vgg' is not in the profiles"));
+  paths_.profiles.clear();
+  paths_.trace = folder_.Write("t.csv", "job_id,submit_time,gpus,duration\na,0,1,100\n");
+  EXPECT_THAT(Times("[[changes]]\nat = 400\nprofiles = 'fast.csv'\n", fifo),
+              HasSubstr("changes.toml:1: the run has no throughput profiles to change"));
+}
+
 TEST_F(ChangesTest, WhatIsWrongIsToldWithItsLine) {
   EXPECT_EQ(ErrorOf(""), "changes.toml:1: top-level: no changes; expected a [[changes]] at least");
   EXPECT_THAT(ErrorOf("[[changes]]\nadd = ['n0']\n"),
@@ -95,6 +163,16 @@ TEST_F(ChangesTest, WhatIsWrongIsToldWithItsLine) {
   EXPECT_THAT(ErrorOf("[[changes]]\nat = 1\nadd = 'n0'\n"),
               HasSubstr("changes.toml:3: 'add' is no list"));
   EXPECT_THAT(ErrorOf("[[changes]]\nat = 1\npolcy = 'las'\n"), HasSubstr("did you mean 'policy'?"));
+  EXPECT_THAT(ErrorOf("[[changes]]\nat = 1\npartitions = 'n0'\n"),
+              HasSubstr("changes.toml:3: 'partitions' is no list of tables; expected "
+                        "[[changes.partitions]]"));
+  EXPECT_THAT(ErrorOf("[[changes]]\nat = 1\n[[changes.partitions]]\nname = 'p'\nnodes = ['n9']\n"),
+              HasSubstr("changes.toml:3: [[changes.partitions]]: partition 'p' has node 'n9'"));
+  EXPECT_THAT(
+      ErrorOf("[[changes]]\nat = 1\npolicy = 'themis'\n[[changes.partitions]]\nname = 'p'\n"
+              "nodes = ['n0']\ndefault = true\n[[nodes]]\ngpus = 1\nname = 'x'\n"
+              "[[changes]]\nat = 2\nadd = ['x0']\n"),
+      HasSubstr("changes.toml:1: policy 'themis' plans as if each job could have every GPU"));
   EXPECT_THAT(ErrorOf("[[nodes]]\ngpus = 1\n[[changes]]\nat = 1\nadd = ['n0']\n"),
               HasSubstr("the cluster has a node 'n0' already"));
   EXPECT_THAT(ErrorOf("[[nodes]]\nname = 'x'\ngpus = 1\n[[changes]]\nat = 1\nremove = ['n0']\n"),

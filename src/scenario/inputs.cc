@@ -30,14 +30,30 @@ Status CheckWorkStated(const trace::Trace& trace) {
   });
 }
 
-// Where the cluster has partitions.
-Status EnterPartitions(const Cluster& cluster, trace::Trace& trace) {
+// Each job into the partitions that there are when it comes.
+Status EnterPartitions(const Cluster& cluster, std::span<const ConfigurationChange> changes,
+                       trace::Trace& trace) {
+  std::vector<const ConfigurationChange*> others;
+  std::vector<Cluster> after;
+  for (const ConfigurationChange& change : changes) {
+    if (change.partitions) {
+      others.push_back(&change);
+      after.push_back({.nodes = {}, .partitions = *change.partitions, .changes = {}});
+    }
+  }
   std::size_t i = 0;
   return CheckJobs(trace, [&](const JobSpec& /*job*/) -> WhatIsWrong {
     JobSpec& job = trace.jobs[i++];
-    const Status entered = model::EnterPartition(cluster, job);
-    return entered.ok() ? std::nullopt
-                        : WhatIsWrong(fmt::format("job {}: {}", job.name, entered.error().message));
+    const auto later = std::find_if(others.begin(), others.end(), [&](const auto* change) {
+      return change->at > job.known_from();
+    });
+    const auto count = static_cast<std::size_t>(later - others.begin());
+    const Status entered = model::EnterPartition(count == 0 ? cluster : after[count - 1], job);
+    if (entered.ok()) {
+      return std::nullopt;
+    }
+    const std::string where = count == 0 ? "" : " (partitions of " + others[count - 1]->where + ")";
+    return fmt::format("job {}: {}{}", job.name, entered.error().message, where);
   });
 }
 
@@ -86,7 +102,7 @@ Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
 
 Result<Inputs> ReadInputs(const InputPaths& paths) {
   ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(paths.cluster));
-  std::vector<NamesChange> changes;
+  std::vector<ConfigurationChange> changes;
   if (!paths.changes.empty()) {
     ASSIGN_OR_RETURN(changes, ReadChanges(paths.changes, cluster));
   }
@@ -100,7 +116,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};
   }
-  RETURN_IF_ERROR(EnterPartitions(cluster, trace));
+  RETURN_IF_ERROR(EnterPartitions(cluster, changes, trace));
   RETURN_IF_ERROR(trace::ResolveTerms(trace));
   Inputs inputs{.paths = paths,
                 .trace = std::make_shared<trace::Trace>(std::move(trace)),
@@ -110,6 +126,9 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                 .models = {},
                 .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
+  if (!inputs.changes.empty()) {
+    inputs.until = inputs.changes.front().at;
+  }
   RETURN_IF_ERROR(trace::BindDevices(*inputs.trace, inputs.cluster));
   if (!paths.measured.empty()) {
     ASSIGN_OR_RETURN(inputs.measured, profile::ReadMeasured(paths.measured));

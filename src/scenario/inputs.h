@@ -17,6 +17,7 @@
 #include "trace/trace.h"
 #include "trainyard/cluster.h"
 #include "trainyard/status.h"
+#include "trainyard/time.h"
 
 namespace trainyard::scenario {
 
@@ -40,7 +41,11 @@ struct Inputs {
   std::shared_ptr<trace::Trace> trace;
   std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
   Cluster cluster;                                   // with the nodes of the changes
-  std::vector<NamesChange> changes{};
+  std::vector<ConfigurationChange> changes{};
+  // A run checks the jobs that are known before `until`: others come under another configuration.
+  // Those known before `partitions_since` have come under other partitions.
+  TimePoint partitions_since{};
+  TimePoint until = kEndOfTime;
   KnownModels models;
   std::optional<profile::MeasuredBook> measured{};  // goes before the models
   // Why there are none although a path was given; fails only runs that need them, since a folder

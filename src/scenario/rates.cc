@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "base/try.h"
 #include "loader/loader_execution.h"
@@ -17,6 +19,14 @@
 namespace trainyard::scenario {
 namespace {
 
+// Those that come before another configuration does.
+Status CheckKnownJobs(const Inputs& inputs,
+                      const std::function<WhatIsWrong(const JobSpec& job)>& check) {
+  return CheckJobs(*inputs.trace, [&](const JobSpec& job) {
+    return job.known_from() < inputs.until ? check(job) : std::nullopt;
+  });
+}
+
 WhatIsWrong NoIterations(const JobSpec& job) {
   return job.iterations
              ? std::nullopt
@@ -26,7 +36,7 @@ WhatIsWrong NoIterations(const JobSpec& job) {
 // `passed_over`: jobs that need not be in the profiles.
 Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(const JobSpec&)) {
   const profile::ThroughputTable& table = *inputs.models.throughput;
-  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
+  return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     if (passed_over(job)) {
       return std::nullopt;
     }
@@ -55,7 +65,7 @@ Status CheckIterations(const Inputs& inputs, bool elastic, bool (*passed_over)(c
 
 Status CheckSensitivity(const Inputs& inputs, const profile::SensitivityRules& rules) {
   RETURN_IF_ERROR(profile::CheckRatio(*inputs.models.sensitivity, inputs.cluster, rules));
-  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
+  return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     if (job.profile_row < 0) {
       return fmt::format("model '{}' is not in the profiles; expected one that {} has", job.model,
                          inputs.paths.profiles);
@@ -67,7 +77,7 @@ Status CheckSensitivity(const Inputs& inputs, const profile::SensitivityRules& r
 }
 
 Status CheckDurations(const Inputs& inputs, bool (*passed_over)(const JobSpec&)) {
-  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
+  return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     if (passed_over(job) || job.duration) {
       return std::nullopt;
     }
@@ -76,7 +86,7 @@ Status CheckDurations(const Inputs& inputs, bool (*passed_over)(const JobSpec&))
 }
 
 Status CheckStages(const Inputs& inputs) {
-  return CheckJobs(*inputs.trace, [](const JobSpec& job) -> WhatIsWrong {
+  return CheckKnownJobs(inputs, [](const JobSpec& job) -> WhatIsWrong {
     if (profile::StatesStages(job)) {
       return std::nullopt;
     }
@@ -122,7 +132,7 @@ Status MakeSensitiveRates(const Inputs& inputs, Assembly& parts) {
 
 // A run of loader workers: every job has iterations and a known model.
 Status CheckLoaderJobs(const Inputs& inputs) {
-  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
+  return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     const Status known = inputs.models.loader->Check(job);
     return !job.iterations || known.ok() ? NoIterations(job) : known.error().message;
   });
@@ -209,11 +219,14 @@ Status MakeModel(const Inputs& inputs, Assembly& parts) {
   return MakePlainRates(inputs, parts);
 }
 
-// Where it matters on which nodes jobs are. They are in their partitions already.
+// Where it matters on which nodes jobs are. They are in their partitions already; those that have
+// come under other partitions may find no nodes in these, and wait.
 Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
   const model::NodeClasses classes(inputs.cluster);
-  return CheckJobs(*inputs.trace, [&](const JobSpec& job) -> WhatIsWrong {
-    if (!classes.several() && model::PartOf<JobTraits>(job).gpu_types.empty()) {
+  const bool counts_alike = parts.traits().needs.gpu_types == TypeSupport::kAlike;
+  return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
+    if ((!classes.several() && model::PartOf<JobTraits>(job).gpu_types.empty()) ||
+        (job.known_from() < inputs.partitions_since && !counts_alike)) {
       return std::nullopt;
     }
     const Status fits = CheckHasNodes(parts, inputs.cluster, classes, job);
@@ -224,10 +237,14 @@ Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
 
 }  // namespace
 
-Status MakeRates(const Inputs& inputs, Assembly& parts) {
+Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
+  ASSIGN_OR_RETURN(Assembly parts,
+                   AssembleComponents(names, inputs.cluster, inputs.paths.profiles,
+                                      inputs.models.loader ? &*inputs.models.loader : nullptr));
   RETURN_IF_ERROR(MakeModel(inputs, parts));
   parts.rates = profile::OnTypesOf(inputs.cluster, std::move(parts.rates));
-  return CheckAllHaveNodes(inputs, parts);
+  RETURN_IF_ERROR(CheckAllHaveNodes(inputs, parts));
+  return parts;
 }
 
 }  // namespace trainyard::scenario

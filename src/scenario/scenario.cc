@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -15,6 +14,7 @@
 #include "loader/reallocation.h"
 #include "results/metrics/allocation_recorder.h"
 #include "scenario/assembly.h"
+#include "scenario/planned_configurations.h"
 #include "scenario/rates.h"
 
 namespace trainyard::scenario {
@@ -161,14 +161,6 @@ class JournalFile {
   std::FILE* file_ = nullptr;
 };
 
-Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
-  ASSIGN_OR_RETURN(Assembly parts,
-                   AssembleComponents(names, inputs.cluster, inputs.paths.profiles,
-                                      inputs.models.loader ? &*inputs.models.loader : nullptr));
-  RETURN_IF_ERROR(MakeRates(inputs, parts));
-  return parts;
-}
-
 engine::EngineSetup SetupOf(const Inputs& inputs, const Assembly& parts, const RunRequest& request,
                             engine::DecisionObserver* observer) {
   const std::shared_ptr<engine::Configuration> configuration = parts.Configure(inputs.cluster);
@@ -202,7 +194,7 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
 
 bool IsEarly(const JobSpec& job) { return job.known_from() < job.submit; }
 
-using SharedJobs = std::shared_ptr<const std::vector<JobSpec>>;
+using SharedJobs = PlannedConfigurations::SharedJobs;
 
 // The jobs as the preset hands them over to the scheduler: at the starts of windows or, without
 // windows, not before the submit. The same ones where that changes nothing.
@@ -223,48 +215,6 @@ SharedJobs HandedOver(const SharedJobs& jobs, const ResolvedPreset& preset) {
   return handed_over;
 }
 
-// The configurations that take the place of the first one, by their notes.
-class PlannedConfigurations final : public engine::ConfigurationSource {
- public:
-  // Errors: names that do not go together, or not with the cluster; rules under which the policy
-  // cannot change.
-  [[nodiscard]] Status Plan(const Inputs& inputs, PresetRequest names) {
-    for (const NamesChange& change : inputs.changes) {
-      change.ApplyTo(names);
-      Result<Assembly> assembled = Assemble(inputs, names);
-      if (!assembled.ok()) {
-        return BadInput(change.where + ": " + assembled.error().message);
-      }
-      const auto parts = std::make_shared<const Assembly>(std::move(assembled).value());
-      const model::EndRule& end = parts->preset.rules.end;
-      if (end.source != model::EndRule::Source::kPredicted || end.release_at_instant) {
-        return BadInput(change.where +
-                        ": the preset's jobs end as their first policy plans; expected sound mode, "
-                        "or changes of nodes alone");
-      }
-      const std::shared_ptr<engine::Configuration> next = parts->Configure(inputs.cluster);
-      next->owner = parts;
-      next->number = facts_.size() + 1;
-      next->note = "change " + std::to_string(next->number);
-      facts_.push_back({.at = change.at, .fact = model::fact::Configured{.note = next->note}});
-      all_[next->note] = next;
-    }
-    return {};
-  }
-  [[nodiscard]] const std::vector<model::Event>& facts() const { return facts_; }
-  [[nodiscard]] Result<engine::SharedConfiguration> Read(
-      std::string_view note, const engine::Configuration& /*present*/) const override {
-    const auto known = all_.find(note);
-    return known == all_.end()
-               ? Result<engine::SharedConfiguration>(Failed("no such configuration is planned"))
-               : known->second;
-  }
-
- private:
-  std::map<std::string, engine::SharedConfiguration, std::less<>> all_;
-  std::vector<model::Event> facts_;
-};
-
 // In a simulated world.
 Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, const Assembly& parts,
                              engine::EngineSetup setup, const CollectFrom& collect) {
@@ -279,7 +229,8 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
         ParseTracked(parts.preset.track, "option 'track' of the preset", inputs.jobs->size()));
     stop.tracked = tracked;
   }
-  world::SimulatedWorld world(HandedOver(inputs.jobs, parts.preset), inputs.cluster, engine, stop);
+  world::SimulatedWorld world(configurations.WithTheirRows(HandedOver(inputs.jobs, parts.preset)),
+                              inputs.cluster, engine, stop);
   world.Plan(configurations.facts());
   if (request.on_progress) {
     world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });

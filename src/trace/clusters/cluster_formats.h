@@ -29,6 +29,12 @@ void SortChanges(Cluster& cluster);
 // The same of a file that has been parsed.
 [[nodiscard]] Result<Cluster> ParseClusterToml(const std::string& path, const io::TomlTable& root);
 
+// The tables under `partitions` of a table, in place of the partitions that the cluster has.
+// `name`: of each, as it stands in the file. Errors: as of a cluster file; those of
+// CheckPartitions.
+[[nodiscard]] Status ParsePartitions(const std::string& path, const io::TomlTable& table,
+                                     const std::string& name, Cluster& cluster);
+
 // That of the Synergy simulator, by a reader of our own: the INI libraries at hand do not tell a
 // handler the number of the line, and take anything for a number. The cluster has no name.
 [[nodiscard]] Result<Cluster> ParseClusterIni(const std::string& path, std::string_view text);

@@ -97,6 +97,57 @@ Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
   return group;
 }
 
+// A list of names, or lists of them: ["n[0-3]", "v0"]. Without it the partition has all nodes.
+Status ReadNodeNames(const io::TomlSection& section, Partition& partition) {
+  partition.has_all_nodes = !section.Has("nodes");
+  std::vector<std::string> lists;
+  RETURN_IF_ERROR(section.ReadTexts("nodes", R"(["n[0-3]", "v0"])", lists));
+  std::set<std::string> seen;
+  for (const std::string& list : lists) {
+    const Result<std::vector<std::string>> names = base::ExpandNames(list);
+    if (!names.ok()) {
+      return section.BadKey("nodes", names.error().message);
+    }
+    std::copy_if(names.value().begin(), names.value().end(), std::back_inserter(partition.nodes),
+                 [&seen](const std::string& name) { return seen.insert(name).second; });
+  }
+  return {};
+}
+
+Status ReadTime(const io::TomlSection& section, std::string_view key, Duration& time) {
+  std::string text;
+  RETURN_IF_ERROR(section.ReadScalar(key, text));
+  if (!section.Has(key)) {
+    return {};
+  }
+  const std::optional<double> plain = base::ToNumber(text);
+  const std::optional<double> seconds = plain ? plain : ParseSpan(text);
+  if (!seconds || *seconds <= 0 || *seconds > kMostSeconds) {
+    return section.BadKey(key, fmt::format("'{}' is no time; expected 90m, 2h, 1-12:00:00 or "
+                                           "seconds, more than 0",
+                                           text));
+  }
+  time = FromSeconds(*seconds);
+  return {};
+}
+
+Result<Partition> ReadPartition(const io::TomlSection& section) {
+  Partition partition;
+  std::int64_t most_gpus = 0;
+  RETURN_IF_ERROR(io::FirstFailure({
+      section.CheckKeys({"name", "nodes", "default", "max_gpus", "max_time", "default_time"}),
+      section.Has("name") ? Status{} : section.Bad("no 'name'; expected that of a queue"),
+      section.ReadText("name", partition.name),
+      ReadNodeNames(section, partition),
+      section.ReadFlag("default", partition.is_default),
+      section.ReadInteger("max_gpus", {.least = 1, .most = model::kMostGpus}, most_gpus),
+      ReadTime(section, "max_time", partition.longest),
+      ReadTime(section, "default_time", partition.default_time),
+  }));
+  partition.most_gpus = static_cast<int>(most_gpus);
+  return partition;
+}
+
 // A failure of one node; without an end it never returns.
 struct Failure {
   NodeId node{};
@@ -226,62 +277,7 @@ class ClusterParser {
     return {};
   }
 
-  Status ReadPartitions() {
-    return ForEachTable("partitions", "[[partitions]]", &ClusterParser::AddPartition);
-  }
-
-  Status AddPartition(const io::TomlSection& section) {
-    Partition partition;
-    std::int64_t most_gpus = 0;
-    RETURN_IF_ERROR(io::FirstFailure({
-        section.CheckKeys({"name", "nodes", "default", "max_gpus", "max_time", "default_time"}),
-        section.Has("name") ? Status{} : section.Bad("no 'name'; expected that of a queue"),
-        section.ReadText("name", partition.name),
-        ReadNodeNames(section, partition),
-        section.ReadFlag("default", partition.is_default),
-        section.ReadInteger("max_gpus", {.least = 1, .most = model::kMostGpus}, most_gpus),
-        ReadTime(section, "max_time", partition.longest),
-        ReadTime(section, "default_time", partition.default_time),
-    }));
-    partition.most_gpus = static_cast<int>(most_gpus);
-    cluster_.partitions.push_back(std::move(partition));
-    const Status status = model::CheckPartitions(cluster_);
-    return status.ok() ? status : section.Bad(status.error().message);
-  }
-
-  // A list of names, or lists of them: ["n[0-3]", "v0"]. Without it the partition has all nodes.
-  static Status ReadNodeNames(const io::TomlSection& section, Partition& partition) {
-    partition.has_all_nodes = !section.Has("nodes");
-    std::vector<std::string> lists;
-    RETURN_IF_ERROR(section.ReadTexts("nodes", R"(["n[0-3]", "v0"])", lists));
-    std::set<std::string> seen;
-    for (const std::string& list : lists) {
-      const Result<std::vector<std::string>> names = base::ExpandNames(list);
-      if (!names.ok()) {
-        return section.BadKey("nodes", names.error().message);
-      }
-      std::copy_if(names.value().begin(), names.value().end(), std::back_inserter(partition.nodes),
-                   [&seen](const std::string& name) { return seen.insert(name).second; });
-    }
-    return {};
-  }
-
-  static Status ReadTime(const io::TomlSection& section, std::string_view key, Duration& time) {
-    std::string text;
-    RETURN_IF_ERROR(section.ReadScalar(key, text));
-    if (!section.Has(key)) {
-      return {};
-    }
-    const std::optional<double> plain = base::ToNumber(text);
-    const std::optional<double> seconds = plain ? plain : ParseSpan(text);
-    if (!seconds || *seconds <= 0 || *seconds > kMostSeconds) {
-      return section.BadKey(key, fmt::format("'{}' is no time; expected 90m, 2h, 1-12:00:00 or "
-                                             "seconds, more than 0",
-                                             text));
-    }
-    time = FromSeconds(*seconds);
-    return {};
-  }
+  Status ReadPartitions() { return ParsePartitions(path_, root_, "[[partitions]]", cluster_); }
 
   Status ReadFailures() {
     RETURN_IF_ERROR(ForEachTable("failures", "[[failures]]", &ClusterParser::AddFailure));
@@ -358,6 +354,26 @@ void SortChanges(Cluster& cluster) {
                    [](const NodeChange& a, const NodeChange& b) {
                      return std::pair(a.at, a.node) < std::pair(b.at, b.node);
                    });
+}
+
+Status ParsePartitions(const std::string& path, const io::TomlTable& table, const std::string& name,
+                       Cluster& cluster) {
+  const io::TomlSection section(path, name, table);
+  const Result<std::vector<const io::TomlTable*>> tables = section.Tables("partitions");
+  if (!tables.ok()) {
+    return section.BadKey("partitions",
+                          fmt::format("'partitions' is no list of tables; expected {}", name));
+  }
+  cluster.partitions.clear();
+  for (const io::TomlTable* const one : tables.value()) {
+    const io::TomlSection partition(path, name, *one);
+    ASSIGN_OR_RETURN(cluster.partitions.emplace_back(), ReadPartition(partition));
+    const Status status = model::CheckPartitions(cluster);
+    if (!status.ok()) {
+      return partition.Bad(status.error().message);
+    }
+  }
+  return {};
 }
 
 Result<Cluster> ParseClusterToml(const std::string& path, std::string_view text) {
