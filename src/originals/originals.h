@@ -13,6 +13,7 @@ namespace trainyard::originals {
 
 #define TRAINYARD_ORIGINALS(X) \
   X(AntmanPublished)           \
+  X(BackfillPublished)         \
   X(BuddyGroups)               \
   X(ChronusPublished)          \
   X(ElasticEdfPublished)       \

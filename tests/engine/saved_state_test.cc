@@ -770,6 +770,9 @@ std::vector<Case> CasesOfOriginals() {
         {.policy =
              std::string("tiresias-published:thresholds=30.5/900,promote=0.5,check=") + check});
   }
+  for (const char* variant : {"fcfs", "easy", "easy-sjbf", "easy-exact", "conservative"}) {
+    cases.push_back({.policy = std::string("backfill-published:variant=") + variant});
+  }
   cases.push_back({.policy = "themis-published"});
   cases.push_back({.policy = "themis-published:serve=owed,age=now"});
   for (const char* policy : {"gandiva-published", "antman-published"}) {
