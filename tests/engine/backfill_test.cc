@@ -117,6 +117,25 @@ TEST(BackfillTest, TheFirstOfEachSetOfNodesIsProtected) {
   EXPECT_EQ(Starts(jobs, cluster, "backfill"), (std::vector<double>{0, 0, 100, 200, 210, 4}));
 }
 
+// All four GPUs are taken until 100; job 2 wants all of them, too.
+TEST(BackfillTest, PointsSayWhoIsFirst) {
+  std::vector<JobSpec> jobs{MakeJob(0, 4, 100), MakeJob(1, 2, 10), MakeJob(2, 4, 50),
+                            MakeJob(3, 3, 10)};
+  jobs[3].priority = 5;
+  const auto starts = [&](const std::string& options) {
+    return Starts(jobs, MakeCluster(1, 4), "backfill" + options);
+  };
+  EXPECT_EQ(starts(""), (std::vector<double>{0, 100, 110, 160}));
+  EXPECT_EQ(starts(":weight_priority=1"), (std::vector<double>{0, 110, 120, 100}));
+  EXPECT_EQ(starts(":weight_job_size=1"), (std::vector<double>{0, 160, 100, 150}));
+  EXPECT_EQ(starts(":weight_job_size=1,favor=small"), (std::vector<double>{0, 100, 120, 110}));
+  // A second of waiting is worth more than size, as long as it counts.
+  EXPECT_EQ(starts(":weight_age=1000,max_age=1000,weight_job_size=0.5"),
+            (std::vector<double>{0, 100, 110, 160}));
+  EXPECT_EQ(starts(":weight_age=1000,max_age=90,weight_job_size=0.5"),
+            (std::vector<double>{0, 160, 100, 150}));
+}
+
 // ---------------------------------------------------------------------------------------- oracle
 
 struct Running {
