@@ -106,8 +106,13 @@ Result<NamedOptions> ParseNamedOptions(std::string_view text) {
       return InvalidArgument("'" + std::string(part) + "' in '" + std::string(text) +
                              "' is no option; expected key=value");
     }
-    named.values.emplace_back(base::Trim(part.substr(0, equals)),
-                              base::Trim(part.substr(equals + 1)));
+    const std::string_view key = base::Trim(part.substr(0, equals));
+    if (std::any_of(named.values.begin(), named.values.end(),
+                    [key](const auto& other) { return other.first == key; })) {
+      return InvalidArgument("option '" + std::string(key) + "' is twice in '" + std::string(text) +
+                             "'; expected it once");
+    }
+    named.values.emplace_back(key, base::Trim(part.substr(equals + 1)));
   }
   return named;
 }

@@ -69,6 +69,8 @@ TEST(OptionsTest, AValueOfTheWrongKindIsRefused) {
 TEST(OptionsTest, SomethingThatIsNoOptionIsRefused) {
   EXPECT_EQ(Make("x:quantum").error().message,
             "'quantum' in 'x:quantum' is no option; expected key=value");
+  EXPECT_EQ(ParseNamedOptions("x:a=1,b=2,a=3").error().message,
+            "option 'a' is twice in 'x:a=1,b=2,a=3'; expected it once");
 }
 
 }  // namespace

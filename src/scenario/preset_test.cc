@@ -44,7 +44,7 @@ double CostInSeconds(const profile::OverheadModel& overheads, Change change,
 TEST(SoundPresetTest, IsWhatNoPresetMeans) {
   const ResolvedPreset unnamed = Resolve({});
   const ResolvedPreset named = Resolve({.preset = "sound"});
-  EXPECT_EQ(unnamed.policy.name, "fifo");
+  EXPECT_EQ(unnamed.policy.name, "backfill");
   // What reports leave unsaid.
   EXPECT_EQ(unnamed.placement.name, results::kUsualPlacement);
   EXPECT_EQ(unnamed.admission.name, results::kUsualAdmission);

@@ -69,7 +69,7 @@ TEST(SimulateTest, JobsThatNeverFinishAreAFailure) {
   const CommandResult result = RunTrainyard("simulate " + trace + " --cluster " + cluster);
   EXPECT_EQ(result.status, kFailed);
   EXPECT_EQ(result.err,
-            "fifo: 1 of 1 jobs never finished (first: job a, 2 GPUs): nothing could "
+            "backfill: 1 of 1 jobs never finished (first: job a, 2 GPUs): nothing could "
             "happen any more\n");
 }
 

@@ -148,7 +148,7 @@ CLI::Option* AddTime(CLI::App& command, const std::string& name, Duration& time,
 }
 
 void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options) {
-  command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: fifo");
+  command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: backfill");
   AddComponentOptions(command, options.names);
   command.add_option("--preset", options.names.preset,
                      "NAME[:key=value,...], or FILE.toml[:key=value,...]");
@@ -263,7 +263,7 @@ void AddNotifyOptions(CLI::App& command, daemon::ControllerOptions& options) {
 Status Apply(const std::vector<std::string>& plugins, daemon::ControllerOptions& options) {
   options.log = SayAsController;
   if (options.names.policy.empty() && options.names.preset.empty()) {
-    options.names.policy = "fifo";
+    options.names.policy = "backfill";
   }
   ASSIGN_OR_RETURN(std::string program, ProgramName(plugins));
   options.snapshots.program = std::move(program);
