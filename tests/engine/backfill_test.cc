@@ -264,5 +264,90 @@ TEST(BackfillTest, DecidesAsShadowTimeAndExtraGpus) {
   EXPECT_GT(went_before, Rounds(300U) / 2);
 }
 
+// ------------------------------------------------------------------------------ nobody is delayed
+
+struct Served {
+  double arrival = 0;
+  double start = 0;
+  double end = 0;
+  int gpus = 0;
+  std::string type;  // empty: any
+};
+
+// When the job could start if nobody went before it from `since` on, when it became the first that
+// waits: as soon as enough GPUs of its type are free of those who run then.
+double LatestStart(const Served& job, double since, const std::vector<Served>& jobs,
+                   std::map<std::string, int> free) {
+  std::map<double, std::vector<const Served*>> ends;
+  for (const Served& other : jobs) {
+    const bool goes_first = other.start < since || (other.start == since && &other < &job);
+    if (goes_first && other.end > since) {
+      free[other.type] -= other.gpus;
+      ends[other.end].push_back(&other);
+    }
+  }
+  double at = since;
+  for (const auto& [end, ended] : ends) {
+    if (free[job.type] >= job.gpus) {
+      return at;
+    }
+    for (const Served* const other : ended) {
+      free[other->type] += other->gpus;
+    }
+    at = end;
+  }
+  return at;
+}
+
+// With run times that are known, on nodes of one GPU of three types, of which each job wants one.
+// Jobs of all types share a queue, a partition and the order.
+TEST(BackfillTest, TheFirstThatWaitsIsNotDelayed) {
+  std::size_t firsts = 0;
+  std::size_t waited = 0;
+  for (unsigned seed = 1; seed <= Rounds(10'000U); ++seed) {
+    std::mt19937 random(seed);
+    const std::vector<std::string> types{"A", "B", "C"};
+    Cluster cluster = MakeCluster(9, 1);
+    std::map<std::string, int> free;
+    for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+      cluster.nodes[i].gpu_type = types[i < 3 ? i : random() % 3];
+      ++free[cluster.nodes[i].gpu_type];
+    }
+    std::vector<JobSpec> jobs;
+    std::vector<Served> served;
+    double submit = 0;
+    for (int i = 0; i < 16; ++i) {
+      submit += static_cast<double>(random() % 8);
+      const std::string& type = types[random() % 3];
+      const int gpus = 1 + static_cast<int>(random() % static_cast<unsigned>(free[type]));
+      jobs.push_back(Wanting(MakeJob(submit, gpus, 1 + static_cast<double>(random() % 40)), type));
+      served.push_back({.arrival = submit, .gpus = gpus, .type = type});
+    }
+    const TestResult result =
+        RunTest({.jobs = jobs,
+                 .cluster = cluster,
+                 .policy = random() % 2 == 0 ? "backfill" : "backfill:order=shortest"});
+    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+    for (std::size_t i = 0; i < served.size(); ++i) {
+      served[i].start = result.start(i);
+      served[i].end = result.end(i);
+    }
+    std::map<std::string, double> since;  // by type: when those before had all started
+    for (const Served& job : served) {
+      double& before = since[job.type];
+      const double first = std::max(before, job.arrival);
+      before = std::max(before, job.start);
+      if (first > job.start) {
+        continue;  // it went before others
+      }
+      ++firsts;
+      waited += job.start > first ? 1 : 0;
+      ASSERT_LE(job.start, LatestStart(job, first, served, free)) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(firsts, Rounds(10'000U) * 5);
+  EXPECT_GT(waited, Rounds(10'000U));
+}
+
 }  // namespace
 }  // namespace trainyard
