@@ -995,8 +995,9 @@ TEST(LiveTest, HangUpsReadTheConfigurationAgainAndEndNothing) {
       << cluster.Log("controller");
   std::ofstream(config) << "[controller]\npolicy = \"las\"\n";
   cluster.controller().Signal(SIGHUP);
-  EXPECT_TRUE(logs("controller",
-                   "configuration 1, by the options that were read again: policy fifo, now las"))
+  EXPECT_TRUE(
+      logs("controller",
+           "configuration 1, by the options that were read again: policy backfill, now las"))
       << cluster.Log("controller");
   std::ofstream(config) << "[controller]\nno-such-key = 1\n";
   cluster.controller().Signal(SIGHUP);
