@@ -288,7 +288,7 @@ constexpr std::array<OptionSpec, 1> kPublishedBackfillOptions{{
 Result<Components> MakeBackfillPublished(const Options& options,
                                          const ComponentContext& /*context*/) {
   using Kind = PublishedBackfillOptions::Kind;
-  const std::string variant = options.Text("variant");
+  const std::string& variant = options.Text("variant");
   return policies::PolicyOf<PublishedBackfillDecision, BackfillQueue>(
       "backfill-published", {.needs = {.gpu_types = TypeSupport::kOne}},
       PublishedBackfillOptions{.kind = variant == "fcfs"           ? Kind::kFcfs

@@ -78,7 +78,7 @@ Status PlannedConfigurations::Plan(const Inputs& inputs, PresetRequest names) {
 Status PlannedConfigurations::Add(const ConfigurationChange& change, const SharedInputs& inputs,
                                   const PresetRequest& names) {
   ASSIGN_OR_RETURN(Assembly assembled, Assemble(*inputs, names));
-  const auto owned = std::make_shared<const Owned>(inputs, std::move(assembled));
+  const auto owned = std::make_shared<const Owned>(Owned{inputs, std::move(assembled)});
   const model::EndRule& end = owned->parts.preset.rules.end;
   if (end.source != model::EndRule::Source::kPredicted || end.release_at_instant) {
     return InvalidArgument(
