@@ -95,8 +95,8 @@ enum class Misfit : std::uint8_t {
   kStop,
   // Orderings only; elsewhere as kStop. Backfilling: for the first misfit GPUs are reserved from
   // the time at which running jobs will have given back enough (Standing::takes), and those behind
-  // it start where they do not delay it. So for the first misfit of each set of nodes that jobs may
-  // have (GPU types, partitions).
+  // it start where they do not delay it. So for the first misfit, or the first few
+  // (Walk::reservations), of each set of nodes that jobs may have (GPU types, partitions).
   kReserve,
   // For presets only. Strict order; for a misfit running jobs make room, the last in the order
   // first, whether it helps or not (the walk of the simulator of Blox, EuroSys'24).
@@ -121,6 +121,10 @@ struct Walk {
   // With kReserve: those behind a misfit are tried in ascending order of Standing::takes, and not
   // in the order of their keys.
   bool shortest_first = false;
+  // With kReserve: how many misfits have GPUs reserved, in the order of their keys, of each set of
+  // nodes that jobs may have. >= 1. For the first a place is reserved; for the others a number of
+  // GPUs, O(reservations) for each job behind them.
+  int reservations = 1;
   // Place in descending GPU count, against fragmentation (and visit jobs in that order); those of
   // one count in the order of priority.
   bool largest_first = false;

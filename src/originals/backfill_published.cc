@@ -7,17 +7,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "model/free_over_time.h"
 #include "originals/originals.h"
 #include "policies/decision_policy.h"
 #include "trainyard/state.h"
 
 namespace trainyard::originals {
 namespace {
+
+using model::FreeOverTime;
 
 struct PublishedBackfillOptions {
   enum class Kind : std::uint8_t { kFcfs, kEasy, kConservative };
@@ -48,65 +50,6 @@ struct BackfillQueue final : Memory {
   std::vector<QueuedJob> waiting;  // in the order of arrival
 
   void Serialize(StateStream& state) override { state(running, waiting); }
-};
-
-// Free GPUs over time, from some time on.
-class Profile {
- public:
-  Profile(TimePoint from, int gpus) : free_{{from, gpus}} {}
-
-  void Take(TimePoint from, TimePoint until, int gpus) { Add(from, until, -gpus); }
-  void Give(TimePoint from, TimePoint until, int gpus) { Add(from, until, gpus); }
-
-  [[nodiscard]] int free_now() const { return free_.begin()->second; }
-  // The first time from which so many are free without a break for so long; end of time: never.
-  [[nodiscard]] TimePoint EarliestStart(int gpus, Duration known) const {
-    std::optional<TimePoint> start;
-    for (const auto& [at, free] : free_) {
-      if (start && at >= EndOf(*start, known)) {
-        break;
-      }
-      if (free < gpus) {
-        start.reset();
-      } else if (!start) {
-        start = at;
-      }
-    }
-    return start.value_or(kEndOfTime);
-  }
-  [[nodiscard]] bool MayStartNow(int gpus, Duration known) const {
-    const TimePoint end = EndOf(free_.begin()->first, known);
-    for (auto part = free_.begin(); part != free_.end() && part->first < end; ++part) {
-      if (part->second < gpus) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  [[nodiscard]] static TimePoint EndOf(TimePoint start, Duration known) {
-    return known < kEndOfTime - start ? start + known : kEndOfTime;
-  }
-
- private:
-  void Add(TimePoint from, TimePoint until, int gpus) {
-    from = std::max(from, free_.begin()->first);
-    if (from >= until) {
-      return;
-    }
-    Cut(until);
-    for (auto part = Cut(from); part != free_.end() && part->first < until; ++part) {
-      part->second += gpus;
-    }
-  }
-  std::map<TimePoint, int>::iterator Cut(TimePoint at) {
-    const auto next = free_.lower_bound(at);
-    return next != free_.end() && next->first == at
-               ? next
-               : free_.emplace_hint(next, at, std::prev(next)->second);
-  }
-
-  std::map<TimePoint, int> free_;  // each until the next
 };
 
 // All decisions of one instant: submissions come first, then ends, then planned starts.
@@ -159,7 +102,7 @@ class PublishedBackfillDecision {
     });
     for (const QueuedJob& job : memory_.waiting) {
       if (IsConservative()) {
-        profile_.Take(job.start, Profile::EndOf(job.start, job.known), job.gpus);
+        profile_.Take(job.start, FreeOverTime::EndOf(job.start, job.known), job.gpus);
       }
     }
     std::map<std::uint64_t, JobId> by_arrival;
@@ -195,14 +138,14 @@ class PublishedBackfillDecision {
       return Decide();
     }
     for (QueuedJob& waiting : memory_.waiting) {
-      profile_.Give(waiting.start, Profile::EndOf(waiting.start, waiting.known), waiting.gpus);
+      profile_.Give(waiting.start, FreeOverTime::EndOf(waiting.start, waiting.known), waiting.gpus);
       Reserve(waiting);
     }
   }
 
   void Reserve(QueuedJob& job) {
     job.start = profile_.EarliestStart(job.gpus, job.known);
-    profile_.Take(job.start, Profile::EndOf(job.start, job.known), job.gpus);
+    profile_.Take(job.start, FreeOverTime::EndOf(job.start, job.known), job.gpus);
   }
 
   void Decide() {
@@ -228,17 +171,17 @@ class PublishedBackfillDecision {
     }
     std::set<JobId> started;
     for (const QueuedJob& job : others) {
-      if (profile_.MayStartNow(job.gpus, job.known)) {
+      if (profile_.HasUntil(FreeOverTime::EndOf(now_, job.known), job.gpus)) {
         Start(job);
         started.insert(job.id);
       }
     }
-    profile_.Give(head.start, Profile::EndOf(head.start, head.known), head.gpus);
+    profile_.Give(head.start, FreeOverTime::EndOf(head.start, head.known), head.gpus);
     std::erase_if(waiting, [&](const QueuedJob& job) { return started.contains(job.id); });
   }
 
   void Start(const QueuedJob& job) {
-    const TimePoint end = Profile::EndOf(now_, job.known);
+    const TimePoint end = FreeOverTime::EndOf(now_, job.known);
     profile_.Take(now_, end, job.gpus);
     memory_.running.push_back({.id = job.id, .gpus = job.gpus, .known_end = end});
   }
@@ -250,7 +193,7 @@ class PublishedBackfillDecision {
         return false;
       }
       memory_.running.push_back(
-          {.id = job.id, .gpus = job.gpus, .known_end = Profile::EndOf(job.start, job.known)});
+          {.id = job.id, .gpus = job.gpus, .known_end = FreeOverTime::EndOf(job.start, job.known)});
       return true;
     });
   }
@@ -273,7 +216,7 @@ class PublishedBackfillDecision {
   const TimePoint now_;
   const Snapshot& snapshot_;
   BackfillQueue& memory_;
-  Profile profile_;
+  FreeOverTime profile_;
   std::vector<QueuedJob> arrivals_;
   std::vector<HeldJob> ended_;  // in the order of their starts
 };

@@ -264,6 +264,81 @@ TEST(BackfillTest, DecidesAsShadowTimeAndExtraGpus) {
   EXPECT_GT(went_before, Rounds(300U) / 2);
 }
 
+// --------------------------------------------------------------------------- several reservations
+
+// Each job has the first time at which so many are free for as long as it takes beside those of all
+// jobs before it: conservative backfilling (D. Feitelson, A. Weil, IPPS'98) where run times are
+// known, so that nobody ends early. Times are whole seconds.
+std::vector<double> Conservative(const std::vector<Stated>& jobs, int gpus) {
+  std::vector<int> taken(20'000, 0);
+  std::vector<double> starts;
+  for (const Stated& job : jobs) {
+    int start = job.submit;
+    for (int at = start; at < start + job.run; ++at) {
+      if (taken.at(static_cast<std::size_t>(at)) + job.gpus > gpus) {
+        start = at + 1;
+      }
+    }
+    for (int at = start; at < start + job.run; ++at) {
+      taken.at(static_cast<std::size_t>(at)) += job.gpus;
+    }
+    starts.push_back(start);
+  }
+  return starts;
+}
+
+// On nodes of one GPU of one to three types, of which each job wants one.
+TEST(BackfillTest, WithReservationsForAllNobodyIsDelayed) {
+  const std::vector<std::string> types{"A", "B", "C"};
+  std::size_t went_before = 0;
+  std::size_t otherwise = 0;
+  for (unsigned seed = 1; seed <= Rounds(10'000U); ++seed) {
+    std::mt19937 random(seed);
+    const unsigned of_types = 1 + static_cast<unsigned>(random() % 3);
+    const unsigned gpus = 2 + static_cast<unsigned>(random() % 8);  // of each type
+    Cluster cluster = MakeCluster(static_cast<int>(of_types * gpus), 1);
+    for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+      cluster.nodes[i].gpu_type = types[i % of_types];
+    }
+    std::vector<JobSpec> jobs;
+    std::map<std::string, std::vector<Stated>> stated;
+    int submit = 0;
+    for (int i = 0; i < 24; ++i) {
+      submit += static_cast<int>(random() % 20);
+      const int run = 1 + static_cast<int>(random() % 60);
+      const int asks = 1 + static_cast<int>(random() % gpus);
+      const std::string& type = types[random() % of_types];
+      stated[type].push_back({submit, asks, run, run});
+      jobs.push_back(Wanting(MakeJob(submit, asks, run), type));
+    }
+    const std::vector<double> starts = Starts(jobs, cluster, "backfill:reservations=24");
+    std::map<std::string, std::vector<double>> by_type;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      by_type[jobs[i].traits->gpu_types.front()].push_back(starts[i]);
+    }
+    for (const auto& [type, started] : by_type) {
+      ASSERT_EQ(started, Conservative(stated[type], static_cast<int>(gpus))) << "seed " << seed;
+    }
+    went_before += static_cast<std::size_t>(
+        std::adjacent_find(starts.begin(), starts.end(), std::greater<>()) != starts.end());
+    otherwise += seed <= 100 && Starts(jobs, cluster, "backfill") != starts ? 1 : 0;
+  }
+  EXPECT_GT(went_before, Rounds(10'000U) / 2);
+  EXPECT_GT(otherwise, 5U);
+}
+
+// Job 1 leaves two of four GPUs free at 100; job 2 wants all at 150, when job 1 ends.
+TEST(BackfillTest, TheSecondThatWaitsHasOneToo) {
+  const std::vector<JobSpec> jobs{MakeJob(0, 3, 100), MakeJob(1, 2, 50), MakeJob(2, 4, 10),
+                                  MakeJob(3, 1, 1000)};
+  const auto starts = [&](const std::string& options) {
+    return Starts(jobs, MakeCluster(1, 4), "backfill" + options);
+  };
+  EXPECT_EQ(starts(""), (std::vector<double>{0, 100, 1003, 3}));
+  EXPECT_EQ(starts(":reservations=2"), (std::vector<double>{0, 100, 150, 160}));
+  EXPECT_EQ(starts(":reservations=2,order=shortest"), (std::vector<double>{0, 100, 150, 160}));
+}
+
 // ------------------------------------------------------------------------------ nobody is delayed
 
 struct Served {

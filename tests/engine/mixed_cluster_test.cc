@@ -109,8 +109,9 @@ TEST_P(OnMixedCluster, NodeFailuresAreSurvived) {
 INSTANTIATE_TEST_SUITE_P(
     Catalogue, OnMixedCluster,
     testing::Values(Named{"fifo"}, Named{"fifo", "scattered"}, Named{"fjf", "first-fit"},
-                    Named{"backfill"}, Named{"backfill:order=shortest", "buddy"}, Named{"sjf"},
-                    Named{"srtf"}, Named{"srtf", "buddy"}, Named{"srsf", "scattered"}, Named{"las"},
+                    Named{"backfill"}, Named{"backfill:order=shortest", "buddy"},
+                    Named{"backfill:reservations=4"}, Named{"sjf"}, Named{"srtf"},
+                    Named{"srtf", "buddy"}, Named{"srsf", "scattered"}, Named{"las"},
                     Named{"tiresias"}, Named{"tiresias", "buddy"},
                     Named{"edf", "consolidated:spread=1"}, Named{"themis"},
                     Named{"themis:lease=60", "scattered"}, Named{"drf"}, Named{"tetris"},

@@ -94,8 +94,9 @@ TEST_P(OnPartitions, ARunIsRepeatable) {
 INSTANTIATE_TEST_SUITE_P(
     Catalogue, OnPartitions,
     testing::Values(Named{"fifo"}, Named{"fifo", "scattered"}, Named{"fjf", "first-fit"},
-                    Named{"backfill"}, Named{"backfill:order=shortest", "scattered"}, Named{"sjf"},
-                    Named{"srtf"}, Named{"srtf", "buddy"}, Named{"srsf", "scattered"}, Named{"las"},
+                    Named{"backfill"}, Named{"backfill:order=shortest", "scattered"},
+                    Named{"backfill:reservations=4"}, Named{"sjf"}, Named{"srtf"},
+                    Named{"srtf", "buddy"}, Named{"srsf", "scattered"}, Named{"las"},
                     Named{"tiresias"}, Named{"edf", "consolidated:spread=1"}),
     [](const testing::TestParamInfo<Named>& one) { return "case" + std::to_string(one.index); });
 

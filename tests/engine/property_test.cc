@@ -156,6 +156,8 @@ INSTANTIATE_TEST_SUITE_P(
     Catalogue, EveryPolicy,
     testing::Values(Combination{"fifo", "consolidated"}, Combination{"fjf", "first-fit"},
                     Combination{"backfill", "consolidated"}, Combination{"backfill", "count"},
+                    Combination{"backfill:reservations=7", "consolidated"},
+                    Combination{"backfill:reservations=3,order=shortest", "count"},
                     Combination{"sjf", "consolidated"}, Combination{"srtf", "consolidated"},
                     Combination{"srtf", "count"}, Combination{"srsf", "buddy"},
                     Combination{"las", "consolidated"}, Combination{"las:quantum=0", "first-fit"},

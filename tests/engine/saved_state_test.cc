@@ -700,11 +700,26 @@ TEST_P(SavedState, WhatAnotherProgramHasDecidedIsTakenAsItIs) {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const char* policy :
-       {"fifo", "fjf", "backfill", "backfill:order=shortest", "sjf", "srtf",
-        "backfill:weight_age=9,weight_job_size=5,weight_priority=2", "srsf", "las", "las:quantum=0",
-        "las:guard=600", "edf", "tiresias", "tiresias:thresholds=300/900,promote=0.5", "themis",
-        "themis:lease=60", "chronus:lease=60", "muri-s", "muri-l"}) {
+  for (const char* policy : {"fifo",
+                             "fjf",
+                             "backfill",
+                             "backfill:order=shortest",
+                             "sjf",
+                             "srtf",
+                             "backfill:reservations=5",
+                             "backfill:weight_age=9,weight_job_size=5,weight_priority=2",
+                             "srsf",
+                             "las",
+                             "las:quantum=0",
+                             "las:guard=600",
+                             "edf",
+                             "tiresias",
+                             "tiresias:thresholds=300/900,promote=0.5",
+                             "themis",
+                             "themis:lease=60",
+                             "chronus:lease=60",
+                             "muri-s",
+                             "muri-l"}) {
     cases.push_back({.policy = policy});
     cases.push_back({.policy = policy, .placement = "first-fit", .rounds = true});
   }

@@ -3,8 +3,11 @@
 // reservation, which those behind it do not delay. D. Lifka, "The ANL/IBM SP scheduling system",
 // JSSPP'95; `order=shortest`: D. Tsafrir, Y. Etsion, D. Feitelson, TPDS 18(6), 2007. With weights
 // the order is that of Slurm's multifactor priorities.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "base/try.h"
@@ -13,12 +16,16 @@
 namespace trainyard::policies {
 namespace {
 
-constexpr std::array<OptionSpec, 7> kBackfillOptions{{
+constexpr int kMostReservations = 1'000'000;
+
+constexpr std::array<OptionSpec, 8> kBackfillOptions{{
     {"order", OptionSpec::Kind::kChoice, "arrival",
      "in which those behind the first that does not fit are tried", "arrival|shortest"},
     {"times", OptionSpec::Kind::kChoice, "limit",
      "for how long a job runs: its time limit, or without one an estimate; or always the estimate",
      "limit|estimate"},
+    {"reservations", OptionSpec::Kind::kNumber, "1",
+     "of how many jobs that do not fit nobody behind them takes the GPUs"},
     {"weight_age", OptionSpec::Kind::kNumber, "0", "points of a job that has waited for max_age"},
     {"max_age", OptionSpec::Kind::kNumber, "604800",
      "seconds after which waiting earns no more points"},
@@ -50,13 +57,16 @@ class EasyBackfill final : public Ordering {
   EasyBackfill(const Options& options, const Weights& weights)
       : shortest_first_(options.Text("order") == "shortest"),
         by_limit_(options.Text("times") == "limit"),
+        reservations_(static_cast<int>(options.Number("reservations"))),
         weights_(weights) {}
   [[nodiscard]] std::string_view name() const override { return "backfill"; }
   [[nodiscard]] OrderingTraits traits() const override {
-    return {
-        .moves = weights_.any() ? kAlways : kNeverMoves,
-        .needs = {.work_left = true, .priorities = weights_.priority > 0},
-        .walk = {.misfit = Misfit::kReserve, .preempt = false, .shortest_first = shortest_first_}};
+    return {.moves = weights_.any() ? kAlways : kNeverMoves,
+            .needs = {.work_left = true, .priorities = weights_.priority > 0},
+            .walk = {.misfit = Misfit::kReserve,
+                     .preempt = false,
+                     .shortest_first = shortest_first_,
+                     .reservations = reservations_}};
   }
   [[nodiscard]] Standing StandingOf(const JobView& job, TimePoint /*now*/,
                                     const Memory* /*memory*/) const override {
@@ -71,6 +81,7 @@ class EasyBackfill final : public Ordering {
 
   const bool shortest_first_;
   const bool by_limit_;
+  const int reservations_;
   const Weights weights_;
 };
 
@@ -82,6 +93,13 @@ Result<Components> MakeBackfill(const Options& options, const ComponentContext& 
                         .priority = options.Number("weight_priority")};
   if (weights.max_age <= 0) {
     return InvalidArgument("policy 'backfill': max_age is 0; expected seconds, such as 604800");
+  }
+  const double reservations = options.Number("reservations");
+  if (reservations < 1 || reservations > kMostReservations ||
+      reservations != std::trunc(reservations)) {
+    return InvalidArgument(
+        fmt::format("policy 'backfill': reservations is {}; expected a whole number from 1 to {}",
+                    options.Text("reservations"), kMostReservations));
   }
   return Components{.ordering = std::make_unique<EasyBackfill>(options, weights)};
 }

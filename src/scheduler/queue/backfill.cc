@@ -2,9 +2,12 @@
 #include "scheduler/queue/backfill.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "model/free_over_time.h"
 
 namespace trainyard::scheduler {
 namespace {
@@ -19,9 +22,10 @@ struct WaitingJob {
 class Reservation {
  public:
   // `later`: what is free at that time, without the job. REQUIRES: the job has a place there.
-  Reservation(const JobSpec& job, TimePoint from, Packing later, Grant grant)
-      : job_(job), from_(from), later_(std::move(later)), grant_(std::move(grant)) {}
+  Reservation(JobId id, const JobSpec& job, TimePoint from, Packing later, Grant grant)
+      : id_(id), job_(job), from_(from), later_(std::move(later)), grant_(std::move(grant)) {}
 
+  [[nodiscard]] bool is_of(JobId job) const { return job == id_; }
   [[nodiscard]] TimePoint from() const { return from_; }
   // GPUs that such a demand may have beside the job.
   [[nodiscard]] int spare(const DemandClass& of) { return later_.free_gpus(of); }
@@ -48,10 +52,20 @@ class Reservation {
   [[nodiscard]] const Grant& grant() const { return grant_; }
 
  private:
+  JobId id_;
   const JobSpec& job_;
   TimePoint from_;
   Packing later_;
   Grant grant_;  // its place in `later_`
+};
+
+// The numbers of GPUs that are promised to the first of those that may have the same nodes, and
+// what is free of these nodes beside them.
+struct Promises {
+  DemandClass of{};  // of one of them
+  model::NodeClassSet nodes = 0;
+  int made = 0;
+  model::FreeOverTime free;
 };
 
 class Backfiller {
@@ -68,13 +82,11 @@ class Backfiller {
         continue;
       }
       const WaitingJob waiting{.job = ranked.job, .of = ClassOf(*spec)};
-      if (IsClosed(waiting.of)) {
-        continue;
-      }
-      if ((packing_.NodesFor(waiting.of) & awaited_) != 0 && standings_.walk().shortest_first &&
+      const bool is_closed = IsClosed(waiting.of);
+      if (!is_closed && standings_.walk().shortest_first && IsBehind(waiting) &&
           packing_.free_gpus(waiting.of) >= waiting.of.gpus) {
         behind.emplace_back(EndOf(waiting.job), waiting);
-      } else if (!Start(waiting)) {
+      } else if (is_closed || !Start(waiting)) {
         Await(waiting);
       }
     }
@@ -93,6 +105,17 @@ class Backfiller {
     TimePoint at{};
     const Grant* grant = nullptr;
   };
+  struct Promised {
+    TimePoint from{};
+    TimePoint until{};
+    int gpus = 0;
+    model::NodeClassSet nodes = 0;
+  };
+  static void Keep(const Promised& promised, Promises& in) {
+    if ((promised.nodes & in.nodes) != 0) {
+      in.free.Take(promised.from, promised.until, promised.gpus);
+    }
+  }
 
   // Of a waiting job: if it starts now. One that is overdue may end at any time.
   [[nodiscard]] TimePoint EndOf(JobId job) const {
@@ -130,11 +153,24 @@ class Backfiller {
     return grant ? Place(waiting, std::move(*grant)) : Close(waiting, packing_.WhyNot(waiting.of));
   }
   bool Place(const WaitingJob& waiting, Grant grant) {
+    if (!promises_.empty()) {
+      TakeFromPromises(grant, EndOf(waiting.job));
+    }
     selection_.placed.push_back({waiting.job, std::move(grant)});
     return true;
   }
 
-  // The first that waits of those that may have the same nodes.
+  // Whether there is nothing left to promise to the job.
+  [[nodiscard]] bool IsBehind(const WaitingJob& waiting) {
+    const model::NodeClassSet nodes = packing_.NodesFor(waiting.of);
+    if (!HasPromises()) {
+      return (nodes & awaited_) != 0;
+    }
+    const Promises* const promises = PromisesOn(nodes);
+    return promises != nullptr && promises->made >= standings_.walk().reservations;
+  }
+
+  // The first that waits of those that may have the same nodes, and with promises the next ones.
   void Await(const WaitingJob& waiting) {
     const model::NodeClassSet nodes = packing_.NodesFor(waiting.of);
     const bool is_first = std::none_of(heads_.begin(), heads_.end(), [&](const WaitingJob& head) {
@@ -144,7 +180,91 @@ class Backfiller {
       awaited_ |= nodes;
       heads_.push_back(waiting);
     }
+    if (HasPromises() && (nodes & awaited_) != 0 && packing_.CanBeMet(waiting.of)) {
+      ReserveForHeads();
+      const bool has_place =
+          is_first && !reservations_.empty() && reservations_.back().is_of(waiting.job);
+      Promise(waiting, nodes, has_place ? reservations_.back().from() : now_);
+    }
   }
+
+  // -------------------------------------------------------------------------------------- promises
+
+  [[nodiscard]] bool HasPromises() const { return standings_.walk().reservations > 1; }
+
+  [[nodiscard]] Promises* PromisesOn(model::NodeClassSet nodes) {
+    const auto found = std::find_if(promises_.begin(), promises_.end(),
+                                    [nodes](const Promises& one) { return one.nodes == nodes; });
+    return found == promises_.end() ? nullptr : &*found;
+  }
+
+  // GPUs of the grant on nodes that such a demand may have.
+  [[nodiscard]] int GpusOn(const DemandClass& of, const Grant& grant) const {
+    if (!packing_.several_kinds() || grant.slices.empty()) {
+      return grant.gpus;
+    }
+    int gpus = 0;
+    for (const Slice& slice : grant.slices) {
+      gpus += packing_.MayUse(of, slice.node) ? std::popcount(slice.gpus) : 0;
+    }
+    return gpus;
+  }
+
+  // So many GPUs at the first time at which they are free for as long as the job takes. Which they
+  // will be is open, so that they may be of any node that the job may have.
+  void Promise(const WaitingJob& waiting, model::NodeClassSet nodes, TimePoint least) {
+    Promises* own = PromisesOn(nodes);
+    if (own == nullptr) {
+      own = &promises_.emplace_back(FreeOf(waiting.of, nodes));
+    }
+    if (own->made >= standings_.walk().reservations) {
+      return;
+    }
+    ++own->made;
+    const TimePoint end = EndOf(waiting.job);
+    const Duration takes = end == kEndOfTime ? kEndOfTime - now_ : end - now_;
+    // Not now: enough of them may be free, and no place.
+    const TimePoint start =
+        own->free.EarliestStart(waiting.of.gpus, takes, std::max(least, own->free.next_change()));
+    const Promised made{.from = start,
+                        .until = model::FreeOverTime::EndOf(start, takes),
+                        .gpus = waiting.of.gpus,
+                        .nodes = nodes};
+    for (Promises& one : promises_) {
+      Keep(made, one);
+    }
+    promised_.push_back(made);
+  }
+
+  // As it is with the promises that have been made of these nodes to others.
+  [[nodiscard]] Promises FreeOf(const DemandClass& of, model::NodeClassSet nodes) {
+    Promises made{
+        .of = of, .nodes = nodes, .free = model::FreeOverTime(now_, packing_.free_gpus(of))};
+    for (const Release& release : Releases()) {
+      if (release.grant != nullptr) {
+        made.free.Give(release.at, kEndOfTime, GpusOn(of, *release.grant));
+      }
+    }
+    for (const Promised& one : promised_) {
+      Keep(one, made);
+    }
+    return made;
+  }
+
+  // Whether nobody is promised GPUs that such a job would have then.
+  [[nodiscard]] bool BreaksNoPromise(const Grant& grant, TimePoint end) const {
+    return std::all_of(promises_.begin(), promises_.end(), [&](const Promises& one) {
+      return one.free.HasUntil(end, GpusOn(one.of, grant));
+    });
+  }
+
+  void TakeFromPromises(const Grant& grant, TimePoint end) {
+    for (Promises& one : promises_) {
+      one.free.Take(now_, end, GpusOn(one.of, grant));
+    }
+  }
+
+  // ------------------------------------------------------------------------------------- the first
 
   // Whether the job starts, beside those that wait before it.
   bool StartBehind(const WaitingJob& waiting, TimePoint end) {
@@ -198,6 +318,9 @@ class Backfiller {
   }
 
   [[nodiscard]] bool DelaysNobody(const Grant& grant, TimePoint end) {
+    if (!BreaksNoPromise(grant, end)) {
+      return false;
+    }
     for (std::size_t i = 0; i < reservations_.size(); ++i) {
       if (end <= reservations_[i].from() || reservations_[i].TryBeside(grant)) {
         continue;
@@ -236,7 +359,7 @@ class Backfiller {
       }
       if (std::optional<Grant> grant =
               later.TryAdd(SpecOf(head), {.gpus = head.of.gpus}, nullptr)) {
-        reservations_.emplace_back(SpecOf(head), releases[i].at, std::move(later),
+        reservations_.emplace_back(head.job, SpecOf(head), releases[i].at, std::move(later),
                                    std::move(*grant));
         return;
       }
@@ -271,7 +394,9 @@ class Backfiller {
   std::vector<WaitingJob> heads_;    // of each set of nodes the first that waits
   std::size_t reserved_ = 0;         // of them, that have a reservation, or nodes left to them
   std::vector<Reservation> reservations_;
-  model::NodeClassSet left_ = 0;  // to heads of which nobody knows when they find a place
+  std::vector<Promises> promises_;  // by set of nodes
+  std::vector<Promised> promised_;  // to all of them
+  model::NodeClassSet left_ = 0;    // to heads of which nobody knows when they find a place
 };
 
 }  // namespace
