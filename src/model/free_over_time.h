@@ -58,7 +58,7 @@ class FreeOverTime {
  private:
   void Add(TimePoint from, TimePoint until, int gpus) {
     from = std::max(from, free_.begin()->first);
-    if (from >= until) {
+    if (gpus == 0 || from >= until) {
       return;
     }
     if (until != kEndOfTime) {

@@ -173,8 +173,8 @@ Status CheckTogether(const Assembly& parts, const Cluster& cluster) {
   }
   if (!parts.bundle().names_gpus() && !cluster.changes.empty()) {
     return InvalidArgument(
-        "placement 'count' names no GPUs, so it cannot be used with node "
-        "failures; expected another placement or a cluster without failures");
+        "placement 'count' names no GPUs, so it cannot be used with nodes that fail or change; "
+        "expected another placement, or no failures and no changes of nodes");
   }
   RETURN_IF_ERROR(CheckPlannedEnds(parts));
   RETURN_IF_ERROR(CheckGrouping(parts));

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "base/try.h"
 #include "io/file.h"
@@ -16,11 +19,60 @@
 namespace trainyard::scenario {
 namespace {
 
+// What becomes of one node by failures and by changes, each of which may keep it away.
+class NodeHistory {
+ public:
+  // What the cluster sees of it; nothing: the other one keeps the node as it is.
+  [[nodiscard]] std::optional<NodeChange> Take(const NodeChange& change, bool is_failure) {
+    const bool was_up = is_up();
+    (is_failure ? has_failed_ : is_out_) = !change.up;
+    const bool returns = !was_up && is_up();
+    // Who only gets no new jobs may still lose those that it has.
+    const bool leaves = !change.up && (was_up || (finishes_ && change.how != kFinish));
+    if (!returns && !leaves) {
+      return std::nullopt;
+    }
+    finishes_ = leaves && change.how == kFinish;
+    return change;
+  }
+
+ private:
+  static constexpr NodeChange::How kFinish = NodeChange::How::kFinish;
+
+  [[nodiscard]] bool is_up() const { return !has_failed_ && !is_out_; }
+
+  bool has_failed_ = false;
+  bool is_out_ = false;
+  bool finishes_ = false;
+};
+
+// Both by time. At one instant failures come first.
+std::vector<NodeChange> Merged(const std::vector<NodeChange>& failures,
+                               const std::vector<NodeChange>& changes) {
+  std::map<NodeId, NodeHistory> nodes;
+  std::vector<NodeChange> seen;
+  auto failure = failures.begin();
+  const auto take = [&](const NodeChange& change, bool is_failure) {
+    if (const auto one = nodes[change.node].Take(change, is_failure)) {
+      seen.push_back(*one);
+    }
+  };
+  for (const NodeChange& change : changes) {
+    for (; failure != failures.end() && failure->at <= change.at; ++failure) {
+      take(*failure, true);
+    }
+    take(change, false);
+  }
+  std::for_each(failure, failures.end(), [&](const NodeChange& one) { take(one, true); });
+  return seen;
+}
+
 class ChangesReader {
  public:
   ChangesReader(const std::string& path, Cluster& cluster) : path_(path), cluster_(cluster) {}
 
   [[nodiscard]] Result<std::vector<ConfigurationChange>> Read(const io::TomlTable& root) {
+    failures_ = std::exchange(cluster_.changes, {});
     const io::TomlSection section(path_, "top-level", root);
     RETURN_IF_ERROR(section.CheckKeys({"changes", "nodes", "gpu_types"}));
     RETURN_IF_ERROR(AddNodes(root));
@@ -41,6 +93,7 @@ class ChangesReader {
         changes_.begin(), changes_.end(),
         [](const ConfigurationChange& a, const ConfigurationChange& b) { return a.at < b.at; });
     trace::SortChanges(cluster_);
+    cluster_.changes = Merged(std::move(failures_), std::move(cluster_.changes));
     return std::move(changes_);
   }
 
@@ -88,6 +141,7 @@ class ChangesReader {
       return section.Bad("it changes nothing; expected 'add', 'remove', 'drain', 'policy' ...");
     }
     const TimePoint time = AtSeconds(*at);
+    named_.clear();
     RETURN_IF_ERROR(io::FirstFailure({
         ReadNodes(section, "add", {.at = time, .up = true}),
         ReadNodes(section, "remove", {.at = time, .how = NodeChange::How::kNotice}),
@@ -142,6 +196,10 @@ class ChangesReader {
             key,
             fmt::format("no node '{}'; expected one of the cluster, or of [[nodes]] here", name));
       }
+      if (!named_.insert(name).second) {
+        return section.BadKey(
+            key, fmt::format("node '{}' is in this change already; expected it once", name));
+      }
       change.node = node->second;
       waiting_.erase(change.up ? name : "");
       cluster_.changes.push_back(change);
@@ -160,6 +218,8 @@ class ChangesReader {
   const std::string& path_;
   Cluster& cluster_;
   std::map<std::string, NodeId, std::less<>> nodes_;
+  std::vector<NodeChange> failures_;                 // of the cluster file
+  std::set<std::string, std::less<>> named_;         // nodes of one change
   std::map<std::string, int, std::less<>> waiting_;  // nodes that no change has added yet, by line
   std::vector<ConfigurationChange> changes_;
 };

@@ -74,6 +74,43 @@ TEST_F(ChangesTest, ADrainedNodeEndsWhatItHasAndARemovedOneDoesNot) {
       "a 0-100 b 0-110 c 100-200 d 110-130 ");
 }
 
+TEST_F(ChangesTest, FailuresAndChangesKeepANodeAwayEachForItself) {
+  paths_.cluster = folder_.Write("c.toml",
+                                 "[[nodes]]\ngpus = 1\ncount = 2\n"
+                                 "[[failures]]\nnode = 'n1'\ndown = 50\nup = 60\n");
+  const PresetRequest fifo{.preset = "tiresias", .policy = "fifo", .placement = "first-fit"};
+  const std::string without_n1 = "a 0-100 b 0-150 c 150-250 d 250-270 ";
+  EXPECT_EQ(Times("[[changes]]\nat = 55\nremove = ['n1']\n", fifo), without_n1);
+  EXPECT_EQ(Times("[[changes]]\nat = 55\ndrain = ['n1']\n", fifo), without_n1);
+  EXPECT_EQ(Times("[[changes]]\nat = 40\ndrain = ['n1']\n", fifo), without_n1);
+  EXPECT_EQ(Times("[[changes]]\nat = 55\nadd = ['n1']\n", fifo),
+            "a 0-100 b 0-110 c 100-200 d 110-130 ");
+  EXPECT_EQ(
+      Times("[[changes]]\nat = 40\nremove = ['n1']\n[[changes]]\nat = 55\nadd = ['n1']\n", fifo),
+      "a 0-100 b 0-120 c 100-200 d 120-140 ");
+}
+
+TEST_F(ChangesTest, ChangesOfOneInstantFollowTheFile) {
+  paths_.cluster = "2x1";
+  const PresetRequest fifo{.preset = "tiresias", .policy = "fifo"};
+  const std::string remove = "[[changes]]\nat = 50\nremove = ['n1']\n";
+  const std::string add = "[[changes]]\nat = 50\nadd = ['n1']\n";
+  EXPECT_EQ(Times(remove + add, fifo), "a 0-100 b 0-100 c 100-200 d 100-120 ");
+  EXPECT_EQ(Times(add + remove, fifo), "a 0-100 b 0-150 c 150-250 d 250-270 ");
+  EXPECT_THAT(ErrorOf("[[changes]]\nat = 1\nadd = ['n1']\ndrain = ['n0', 'n1']\n"),
+              HasSubstr("changes.toml:4: node 'n1' is in this change already; expected it once"));
+}
+
+TEST_F(ChangesTest, AJobWaitsForItsPartitionToGrow) {
+  paths_.cluster = "2x1";
+  paths_.trace = folder_.Write("t.csv", "job_id,submit_time,gpus,duration,queue\na,10,2,100,p\n");
+  const PresetRequest fifo{.preset = "tiresias", .policy = "fifo"};
+  const std::string small = "[[changes]]\nat = 5\npartitions = [{name = 'p', nodes = ['n0']}]\n";
+  EXPECT_EQ(Times(small + "[[changes]]\nat = 50\npartitions = [{name = 'p'}]\n", fifo),
+            "a 50-150 ");
+  EXPECT_THAT(Times(small, fifo), HasSubstr("it asks for 2 GPUs and runs on GPUs of partition"));
+}
+
 TEST_F(ChangesTest, AnotherPolicyServesTheQueueInItsOrder) {
   const std::string before = Times("[[changes]]\nat = 5000\npolicy = 'sjf'\n");
   const std::string after = Times("[[changes]]\nat = 50\npolicy = 'sjf'\n");
@@ -82,6 +119,8 @@ TEST_F(ChangesTest, AnotherPolicyServesTheQueueInItsOrder) {
   const Result<results::RunResult> one = Run("[[changes]]\nat = 50\npolicy = 'sjf'\n");
   const Result<results::RunResult> again = Run("[[changes]]\nat = 50\npolicy = 'sjf'\n");
   EXPECT_EQ(one.value().journal_digest, again.value().journal_digest);
+  EXPECT_EQ(one.value().changes_path, paths_.changes);
+  EXPECT_EQ(one.value().changes_sha256.size(), 64U);
 }
 
 // n0 for queue long, n1 for queue short.

@@ -7,6 +7,7 @@
 
 #include "base/try.h"
 #include "catalog/catalog.h"
+#include "io/file.h"
 #include "loader/loader_execution.h"
 #include "model/node_classes.h"
 #include "profile/execution_model.h"
@@ -103,7 +104,9 @@ Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
 Result<Inputs> ReadInputs(const InputPaths& paths) {
   ASSIGN_OR_RETURN(Cluster cluster, trace::ReadCluster(paths.cluster));
   std::vector<ConfigurationChange> changes;
+  std::string changes_sha256;
   if (!paths.changes.empty()) {
+    ASSIGN_OR_RETURN(changes_sha256, io::Sha256OfFile(paths.changes));
     ASSIGN_OR_RETURN(changes, ReadChanges(paths.changes, cluster));
   }
   ASSIGN_OR_RETURN(trace::Trace trace,
@@ -123,6 +126,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                 .jobs = nullptr,
                 .cluster = std::move(cluster),
                 .changes = std::move(changes),
+                .changes_sha256 = std::move(changes_sha256),
                 .models = {},
                 .profiles_error = std::nullopt};
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);

@@ -42,6 +42,7 @@ struct Inputs {
   std::shared_ptr<const std::vector<JobSpec>> jobs;  // those of the trace
   Cluster cluster;                                   // with the nodes of the changes
   std::vector<ConfigurationChange> changes{};
+  std::string changes_sha256{};  // of their file; empty: there is none
   // A run checks the jobs that are known before `until`: others come under another configuration.
   // Those known before `partitions_since` have come under other partitions.
   TimePoint partitions_since{};

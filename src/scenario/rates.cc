@@ -220,13 +220,16 @@ Status MakeModel(const Inputs& inputs, Assembly& parts) {
 }
 
 // Where it matters on which nodes jobs are. They are in their partitions already; those that have
-// come under other partitions may find no nodes in these, and wait.
+// come under other partitions, or that will see others, may find no nodes in these, and wait.
 Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
   const model::NodeClasses classes(inputs.cluster);
   const bool counts_alike = parts.traits().needs.gpu_types == TypeSupport::kAlike;
+  const bool others_come = std::any_of(
+      inputs.changes.begin(), inputs.changes.end(),
+      [&](const auto& change) { return change.partitions && change.at >= inputs.until; });
   return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     if ((!classes.several() && model::PartOf<JobTraits>(job).gpu_types.empty()) ||
-        (job.known_from() < inputs.partitions_since && !counts_alike)) {
+        (!counts_alike && (others_come || job.known_from() < inputs.partitions_since))) {
       return std::nullopt;
     }
     const Status fits = CheckHasNodes(parts, inputs.cluster, classes, job);

@@ -184,6 +184,8 @@ void Describe(const Inputs& inputs, const RunRequest& request, const Assembly& p
   run.seed = request.seed;
   run.trace_path = inputs.paths.trace;
   run.trace_sha256 = inputs.trace->sha256;
+  run.changes_path = inputs.paths.changes;
+  run.changes_sha256 = inputs.changes_sha256;
   run.cluster_name = inputs.cluster.name;
   run.nodes = static_cast<std::int64_t>(inputs.cluster.nodes.size());
   run.gpus = inputs.cluster.total_gpus();

@@ -376,8 +376,8 @@ TEST_F(ScenarioTest, CountingIsRefusedWithNodeFailures) {
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(run.error().message,
-            "placement 'count' names no GPUs, so it cannot be used with node failures; expected "
-            "another placement or a cluster without failures");
+            "placement 'count' names no GPUs, so it cannot be used with nodes that fail or change; "
+            "expected another placement, or no failures and no changes of nodes");
 }
 
 TEST_F(ScenarioTest, NamesThatCannotBeResolvedAreRefused) {

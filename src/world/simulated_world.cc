@@ -68,9 +68,10 @@ void SimulatedWorld::AddNodeChanges(model::Batch& batch) {
        ++next_planned_) {
     batch.events.push_back(planned_[next_planned_]);
   }
-  std::stable_sort(
-      batch.events.begin() + first, batch.events.end(),
-      [](const model::Event& a, const model::Event& b) { return a.kind() < b.kind(); });
+  std::stable_sort(batch.events.begin() + first, batch.events.end(),
+                   [](const model::Event& a, const model::Event& b) {
+                     return model::TakingOrder(a.kind()) < model::TakingOrder(b.kind());
+                   });
 }
 
 void SimulatedWorld::AddSubmits(model::Batch& batch) {

@@ -90,6 +90,8 @@ struct RunResult {
   std::uint64_t seed = 0;
   std::string trace_path;
   std::string trace_sha256;
+  std::string changes_path;  // the file of what changes while the run goes on; empty: nothing does
+  std::string changes_sha256;
   std::string cluster_name;
   std::int64_t nodes = 0;
   std::int64_t gpus = 0;

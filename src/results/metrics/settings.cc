@@ -23,17 +23,21 @@ std::string ChoiceText(const std::vector<std::string>& candidates) {
                                     : fmt::format("{}", fmt::join(candidates, " | "));
 }
 
+std::string FileText(const std::string& name, const std::string& sha256) {
+  constexpr std::size_t kDigits = 12;
+  return sha256.empty() ? name : fmt::format("{} (sha256 {})", name, sha256.substr(0, kDigits));
+}
+
 bool Has(const std::vector<RunSetting>& settings, const RunSetting& one) {
   return std::find(settings.begin(), settings.end(), one) != settings.end();
 }
 
 }  // namespace
 
-std::string PresetText(const RunResult& run) {
-  constexpr std::size_t kDigits = 12;
-  return run.preset_sha256.empty()
-             ? run.preset
-             : fmt::format("{} (sha256 {})", run.preset, run.preset_sha256.substr(0, kDigits));
+std::string PresetText(const RunResult& run) { return FileText(run.preset, run.preset_sha256); }
+
+std::string ChangesText(const RunResult& run) {
+  return FileText(run.changes_path, run.changes_sha256);
 }
 
 std::vector<RunSetting> SettingsOf(const RunResult& run) {
@@ -50,6 +54,7 @@ std::vector<RunSetting> SettingsOf(const RunResult& run) {
   add("admission", run.admission, kUsualAdmission);
   add("grouping", run.grouping, "");
   add("tuning", run.tuning, "");
+  add("changes by", ChangesText(run), "");
   add(run.ends_only ? "program" : "preset", PresetText(run), "sound");
   return settings;
 }

@@ -24,9 +24,12 @@ struct RunSetting {
 // The preset as it was asked for; of a user's file with the first digits of its digest, too.
 [[nodiscard]] std::string PresetText(const RunResult& run);
 
+// Likewise, of the file of changes.
+[[nodiscard]] std::string ChangesText(const RunResult& run);
+
 // What differs from sound mode, in the order in which a decision asks: the policy where the label
 // is another text, what a selector chooses among (of many only how many), placement, admission,
-// grouping, tuning, preset. Of a published program only its name is known, as "program".
+// grouping, tuning, changes, preset. Of a published program only its name is known, as "program".
 [[nodiscard]] std::vector<RunSetting> SettingsOf(const RunResult& run);
 
 // One line for what all runs share and one for each run with more, without a line end after the

@@ -43,6 +43,8 @@ void ForEachSetting(Run& run, Take take) {
   take("gpus", run.gpus);
   take("trace", run.trace_path);
   take("trace_sha256", run.trace_sha256);
+  take("changes", run.changes_path, true);
+  take("changes_sha256", run.changes_sha256, true);
 }
 
 }  // namespace trainyard::results

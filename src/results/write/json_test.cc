@@ -67,6 +67,8 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "gpus",
                                                        "trace",
                                                        "trace_sha256",
+                                                       "changes",
+                                                       "changes_sha256",
                                                        "version",
                                                        "journal_digest"}));
 }

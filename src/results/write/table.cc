@@ -206,6 +206,9 @@ std::vector<Line> SettingLines(const RunResult& run) {
       {"trace", TraceText(run)},
       {"cluster", fmt::format("{} ({} nodes, {} GPUs)", run.cluster_name, run.nodes, run.gpus)},
       {"policy", run.policy}};
+  if (!run.changes_path.empty()) {
+    lines.emplace_back("changes by", ChangesText(run));
+  }
   if (!run.candidates.empty()) {
     lines.emplace_back("choosing among", fmt::format("{}", fmt::join(run.candidates, " | ")));
   }

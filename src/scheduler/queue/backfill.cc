@@ -254,7 +254,8 @@ class Backfiller {
   // Whether nobody is promised GPUs that such a job would have then.
   [[nodiscard]] bool BreaksNoPromise(const Grant& grant, TimePoint end) const {
     return std::all_of(promises_.begin(), promises_.end(), [&](const Promises& one) {
-      return one.free.HasUntil(end, GpusOn(one.of, grant));
+      const int gpus = GpusOn(one.of, grant);
+      return gpus == 0 || one.free.HasUntil(end, gpus);
     });
   }
 
