@@ -93,7 +93,7 @@ class ChangesReader {
         changes_.begin(), changes_.end(),
         [](const ConfigurationChange& a, const ConfigurationChange& b) { return a.at < b.at; });
     trace::SortChanges(cluster_);
-    cluster_.changes = Merged(std::move(failures_), std::move(cluster_.changes));
+    cluster_.changes = Merged(failures_, cluster_.changes);
     return std::move(changes_);
   }
 
