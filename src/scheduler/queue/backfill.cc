@@ -59,20 +59,128 @@ class Reservation {
   Grant grant_;  // its place in `later_`
 };
 
-// The numbers of GPUs that are promised to the first of those that may have the same nodes, and
-// what is free of these nodes beside them.
-struct Promises {
-  DemandClass of{};  // of one of them
-  model::NodeClassSet nodes = 0;
-  int made = 0;
-  model::FreeOverTime free;
+// GPUs that come free, of jobs that run. The first of a list is of none, now.
+struct Release {
+  TimePoint at{};
+  const Grant* grant = nullptr;
+};
+
+// Numbers of GPUs over time that are promised to the first that wait, of each set of nodes so many.
+// Which GPUs they will be is open: they may be of any node that the job may have.
+class Promises {
+ public:
+  // `packing` must outlive the promises.
+  Promises(TimePoint now, int most, Packing& packing) : now_(now), most_(most), packing_(packing) {}
+
+  // False: the first of each set of nodes is promised a place, and nobody anything more.
+  [[nodiscard]] bool are_made() const { return most_ > 1; }
+  // Whether those who may have these nodes are promised all that there is to promise.
+  [[nodiscard]] bool AreAllMade(model::NodeClassSet nodes) const {
+    return std::any_of(sets_.begin(), sets_.end(), [&](const SetOfNodes& one) {
+      return one.nodes == nodes && one.made >= most_;
+    });
+  }
+  // Before the first promise to a job of this class. `releases`: of all jobs that run.
+  void Open(const DemandClass& of, std::span<const Release> releases) {
+    SetOfNodes made{.of = of,
+                    .nodes = packing_.NodesFor(of),
+                    .free = model::FreeOverTime(now_, packing_.free_gpus(of))};
+    for (const Release& release : releases) {
+      if (release.grant != nullptr) {
+        made.free.Give(release.at, kEndOfTime, GpusOf(made, *release.grant));
+      }
+    }
+    for (const Promise& one : made_) {
+      Keep(one, made);
+    }
+    sets_.push_back(std::move(made));
+  }
+  [[nodiscard]] bool IsOpen(model::NodeClassSet nodes) { return Find(nodes) != sets_.end(); }
+  // To a job that would end at that time if it started now, which it cannot: as many as it asks
+  // for, from the first time at which they are free for as long as it takes, not before `least`.
+  // REQUIRES: IsOpen(the nodes that it may have), not AreAllMade.
+  void Make(const DemandClass& of, TimePoint end, TimePoint least) {
+    SetOfNodes& own = *Find(packing_.NodesFor(of));
+    ++own.made;
+    const Duration takes = end - now_;
+    // Not before something changes: enough may be free now, and no place.
+    const TimePoint from =
+        own.free.EarliestStart(of.gpus, takes, std::max(least, own.free.next_change()));
+    made_.push_back({.from = from,
+                     .until = model::FreeOverTime::EndOf(from, takes),
+                     .gpus = of.gpus,
+                     .nodes = own.nodes});
+    for (SetOfNodes& one : sets_) {
+      Keep(made_.back(), one);
+    }
+  }
+  // Whether somebody is promised GPUs that a job with this grant would have until then.
+  [[nodiscard]] bool AreBrokenBy(const Grant& grant, TimePoint end) const {
+    return std::any_of(sets_.begin(), sets_.end(), [&](const SetOfNodes& one) {
+      const int gpus = GpusOf(one, grant);
+      return gpus > 0 && !one.free.HasUntil(end, gpus);
+    });
+  }
+  // A job has started.
+  void Note(const Grant& grant, TimePoint end) {
+    for (SetOfNodes& one : sets_) {
+      one.free.Take(now_, end, GpusOf(one, grant));
+    }
+  }
+
+ private:
+  struct Promise {
+    TimePoint from{};
+    TimePoint until{};
+    int gpus = 0;
+    model::NodeClassSet nodes = 0;
+  };
+  // Those that some jobs may have, and what is free of them beside the promises.
+  struct SetOfNodes {
+    DemandClass of{};  // of one of the jobs
+    model::NodeClassSet nodes = 0;
+    int made = 0;
+    model::FreeOverTime free;
+  };
+
+  [[nodiscard]] std::vector<SetOfNodes>::iterator Find(model::NodeClassSet nodes) {
+    return std::find_if(sets_.begin(), sets_.end(),
+                        [nodes](const SetOfNodes& one) { return one.nodes == nodes; });
+  }
+
+  static void Keep(const Promise& promise, SetOfNodes& in) {
+    if ((promise.nodes & in.nodes) != 0) {
+      in.free.Take(promise.from, promise.until, promise.gpus);
+    }
+  }
+
+  [[nodiscard]] int GpusOf(const SetOfNodes& set, const Grant& grant) const {
+    if (!packing_.several_kinds() || grant.slices.empty()) {
+      return grant.gpus;
+    }
+    int gpus = 0;
+    for (const Slice& slice : grant.slices) {
+      gpus += packing_.MayUse(set.of, slice.node) ? std::popcount(slice.gpus) : 0;
+    }
+    return gpus;
+  }
+
+  const TimePoint now_;
+  const int most_;
+  Packing& packing_;
+  std::vector<SetOfNodes> sets_;
+  std::vector<Promise> made_;  // on all of them
 };
 
 class Backfiller {
  public:
   Backfiller(std::span<const Ranked> list, const Standings& standings, TimePoint now,
              Packing& packing)
-      : list_(list), standings_(standings), now_(now), packing_(packing) {}
+      : list_(list),
+        standings_(standings),
+        now_(now),
+        packing_(packing),
+        promises_(now, standings.walk().reservations, packing) {}
 
   [[nodiscard]] Selection Take() {
     std::vector<std::pair<TimePoint, WaitingJob>> behind;  // with their ends, if they start now
@@ -86,7 +194,7 @@ class Backfiller {
       if (!is_closed && standings_.walk().shortest_first && IsBehind(waiting) &&
           packing_.free_gpus(waiting.of) >= waiting.of.gpus) {
         behind.emplace_back(EndOf(waiting.job), waiting);
-      } else if (is_closed || !Start(waiting)) {
+      } else if (is_closed ? promises_.are_made() : !Start(waiting)) {
         Await(waiting);
       }
     }
@@ -101,22 +209,6 @@ class Backfiller {
   }
 
  private:
-  struct Release {
-    TimePoint at{};
-    const Grant* grant = nullptr;
-  };
-  struct Promised {
-    TimePoint from{};
-    TimePoint until{};
-    int gpus = 0;
-    model::NodeClassSet nodes = 0;
-  };
-  static void Keep(const Promised& promised, Promises& in) {
-    if ((promised.nodes & in.nodes) != 0) {
-      in.free.Take(promised.from, promised.until, promised.gpus);
-    }
-  }
-
   // Of a waiting job: if it starts now. One that is overdue may end at any time.
   [[nodiscard]] TimePoint EndOf(JobId job) const {
     const std::optional<Duration> takes = standings_.Of(standings_.jobs().at(job), now_).takes;
@@ -153,21 +245,17 @@ class Backfiller {
     return grant ? Place(waiting, std::move(*grant)) : Close(waiting, packing_.WhyNot(waiting.of));
   }
   bool Place(const WaitingJob& waiting, Grant grant) {
-    if (!promises_.empty()) {
-      TakeFromPromises(grant, EndOf(waiting.job));
+    if (promises_.are_made()) {
+      promises_.Note(grant, EndOf(waiting.job));
     }
     selection_.placed.push_back({waiting.job, std::move(grant)});
     return true;
   }
 
   // Whether there is nothing left to promise to the job.
-  [[nodiscard]] bool IsBehind(const WaitingJob& waiting) {
+  [[nodiscard]] bool IsBehind(const WaitingJob& waiting) const {
     const model::NodeClassSet nodes = packing_.NodesFor(waiting.of);
-    if (!HasPromises()) {
-      return (nodes & awaited_) != 0;
-    }
-    const Promises* const promises = PromisesOn(nodes);
-    return promises != nullptr && promises->made >= standings_.walk().reservations;
+    return promises_.are_made() ? promises_.AreAllMade(nodes) : (nodes & awaited_) != 0;
   }
 
   // The first that waits of those that may have the same nodes, and with promises the next ones.
@@ -180,92 +268,17 @@ class Backfiller {
       awaited_ |= nodes;
       heads_.push_back(waiting);
     }
-    if (HasPromises() && (nodes & awaited_) != 0 && packing_.CanBeMet(waiting.of)) {
+    if (promises_.are_made() && !promises_.AreAllMade(nodes) && packing_.CanBeMet(waiting.of)) {
       ReserveForHeads();
       const bool has_place =
           is_first && !reservations_.empty() && reservations_.back().is_of(waiting.job);
-      Promise(waiting, nodes, has_place ? reservations_.back().from() : now_);
-    }
-  }
-
-  // -------------------------------------------------------------------------------------- promises
-
-  [[nodiscard]] bool HasPromises() const { return standings_.walk().reservations > 1; }
-
-  [[nodiscard]] Promises* PromisesOn(model::NodeClassSet nodes) {
-    const auto found = std::find_if(promises_.begin(), promises_.end(),
-                                    [nodes](const Promises& one) { return one.nodes == nodes; });
-    return found == promises_.end() ? nullptr : &*found;
-  }
-
-  // GPUs of the grant on nodes that such a demand may have.
-  [[nodiscard]] int GpusOn(const DemandClass& of, const Grant& grant) const {
-    if (!packing_.several_kinds() || grant.slices.empty()) {
-      return grant.gpus;
-    }
-    int gpus = 0;
-    for (const Slice& slice : grant.slices) {
-      gpus += packing_.MayUse(of, slice.node) ? std::popcount(slice.gpus) : 0;
-    }
-    return gpus;
-  }
-
-  // So many GPUs at the first time at which they are free for as long as the job takes. Which they
-  // will be is open, so that they may be of any node that the job may have.
-  void Promise(const WaitingJob& waiting, model::NodeClassSet nodes, TimePoint least) {
-    Promises* own = PromisesOn(nodes);
-    if (own == nullptr) {
-      own = &promises_.emplace_back(FreeOf(waiting.of, nodes));
-    }
-    if (own->made >= standings_.walk().reservations) {
-      return;
-    }
-    ++own->made;
-    const TimePoint end = EndOf(waiting.job);
-    const Duration takes = end == kEndOfTime ? kEndOfTime - now_ : end - now_;
-    // Not now: enough of them may be free, and no place.
-    const TimePoint start =
-        own->free.EarliestStart(waiting.of.gpus, takes, std::max(least, own->free.next_change()));
-    const Promised made{.from = start,
-                        .until = model::FreeOverTime::EndOf(start, takes),
-                        .gpus = waiting.of.gpus,
-                        .nodes = nodes};
-    for (Promises& one : promises_) {
-      Keep(made, one);
-    }
-    promised_.push_back(made);
-  }
-
-  // As it is with the promises that have been made of these nodes to others.
-  [[nodiscard]] Promises FreeOf(const DemandClass& of, model::NodeClassSet nodes) {
-    Promises made{
-        .of = of, .nodes = nodes, .free = model::FreeOverTime(now_, packing_.free_gpus(of))};
-    for (const Release& release : Releases()) {
-      if (release.grant != nullptr) {
-        made.free.Give(release.at, kEndOfTime, GpusOn(of, *release.grant));
+      if (!promises_.IsOpen(nodes)) {
+        promises_.Open(waiting.of, Releases());
       }
-    }
-    for (const Promised& one : promised_) {
-      Keep(one, made);
-    }
-    return made;
-  }
-
-  // Whether nobody is promised GPUs that such a job would have then.
-  [[nodiscard]] bool BreaksNoPromise(const Grant& grant, TimePoint end) const {
-    return std::all_of(promises_.begin(), promises_.end(), [&](const Promises& one) {
-      const int gpus = GpusOn(one.of, grant);
-      return gpus == 0 || one.free.HasUntil(end, gpus);
-    });
-  }
-
-  void TakeFromPromises(const Grant& grant, TimePoint end) {
-    for (Promises& one : promises_) {
-      one.free.Take(now_, end, GpusOn(one.of, grant));
+      promises_.Make(waiting.of, EndOf(waiting.job),
+                     has_place ? reservations_.back().from() : now_);
     }
   }
-
-  // ------------------------------------------------------------------------------------- the first
 
   // Whether the job starts, beside those that wait before it.
   bool StartBehind(const WaitingJob& waiting, TimePoint end) {
@@ -319,7 +332,7 @@ class Backfiller {
   }
 
   [[nodiscard]] bool DelaysNobody(const Grant& grant, TimePoint end) {
-    if (!BreaksNoPromise(grant, end)) {
+    if (promises_.AreBrokenBy(grant, end)) {
       return false;
     }
     for (std::size_t i = 0; i < reservations_.size(); ++i) {
@@ -389,15 +402,14 @@ class Backfiller {
   const Standings& standings_;
   const TimePoint now_;
   Packing& packing_;
+  Promises promises_;
   Selection selection_;
   std::vector<DemandClass> closed_;  // for which there is no place
   model::NodeClassSet awaited_ = 0;  // nodes that heads may have
   std::vector<WaitingJob> heads_;    // of each set of nodes the first that waits
   std::size_t reserved_ = 0;         // of them, that have a reservation, or nodes left to them
   std::vector<Reservation> reservations_;
-  std::vector<Promises> promises_;  // by set of nodes
-  std::vector<Promised> promised_;  // to all of them
-  model::NodeClassSet left_ = 0;    // to heads of which nobody knows when they find a place
+  model::NodeClassSet left_ = 0;  // to heads of which nobody knows when they find a place
 };
 
 }  // namespace
