@@ -575,16 +575,13 @@ bool GivesAlike(const scheduler::Bundle& one, const scheduler::Bundle& other) {
 TestRun OfAnotherProgram(const TestRun& run, const Case& one, std::mt19937& random) {
   const TestParts parts(run);
   const scheduler::Bundle bundle = parts.Setup().configuration->bundle;
-  for (int left = 30; left > 0; --left) {
-    std::vector<Case> others = Cases();
-    std::erase_if(others, [&](const Case& other) {
-      return other.elastic != one.elastic || (one.several_types && !other.several_types) ||
-             other.policy == one.policy;
-    });
-    if (others.empty()) {
-      return run;
-    }
-    const Case& other = others[random() % others.size()];
+  std::vector<Case> others = Cases();
+  std::erase_if(others, [&](const Case& other) {
+    return other.elastic != one.elastic || (one.several_types && !other.several_types) ||
+           other.policy == one.policy;
+  });
+  std::shuffle(others.begin(), others.end(), random);  // few of them give as the one does
+  for (const Case& other : others) {
     TestRun next = run;
     next.policy = other.policy;
     next.placement = other.placement;
