@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/try.h"
-#include "io/file.h"
 #include "io/toml.h"
 #include "trace/clusters/cluster_formats.h"
 
@@ -238,8 +237,8 @@ void ConfigurationChange::ApplyTo(PresetRequest& names) const {
   put(tuning, names.tuning);
 }
 
-Result<std::vector<ConfigurationChange>> ReadChanges(const std::string& path, Cluster& cluster) {
-  ASSIGN_OR_RETURN(const std::string text, io::ReadFile(path));
+Result<std::vector<ConfigurationChange>> ParseChanges(const std::string& path,
+                                                      std::string_view text, Cluster& cluster) {
   ASSIGN_OR_RETURN(const io::TomlTable root, io::ParseToml(path, text));
   return ChangesReader(path, cluster).Read(root);
 }

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenario/preset.h"
@@ -34,7 +35,8 @@ struct ConfigurationChange {
 // By time. The nodes of the file are added to the cluster, down until a change adds them; what
 // happens to nodes is added to Cluster::changes. Paths are relative to the folder of the file.
 // Errors: "file:line: what; expected".
-[[nodiscard]] Result<std::vector<ConfigurationChange>> ReadChanges(const std::string& path,
-                                                                   Cluster& cluster);
+[[nodiscard]] Result<std::vector<ConfigurationChange>> ParseChanges(const std::string& path,
+                                                                    std::string_view text,
+                                                                    Cluster& cluster);
 
 }  // namespace trainyard::scenario

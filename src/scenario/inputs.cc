@@ -106,8 +106,9 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   std::vector<ConfigurationChange> changes;
   std::string changes_sha256;
   if (!paths.changes.empty()) {
-    ASSIGN_OR_RETURN(changes_sha256, io::Sha256OfFile(paths.changes));
-    ASSIGN_OR_RETURN(changes, ReadChanges(paths.changes, cluster));
+    ASSIGN_OR_RETURN(const std::string text, io::ReadFile(paths.changes));
+    ASSIGN_OR_RETURN(changes, ParseChanges(paths.changes, text, cluster));
+    changes_sha256 = io::Sha256Hex(text);
   }
   ASSIGN_OR_RETURN(trace::Trace trace,
                    trace::ReadTrace(paths.trace, {.format = paths.format,
@@ -132,6 +133,9 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
   inputs.jobs = std::shared_ptr<const std::vector<JobSpec>>(inputs.trace, &inputs.trace->jobs);
   if (!inputs.changes.empty()) {
     inputs.until = inputs.changes.front().at;
+  }
+  for (const ConfigurationChange& change : inputs.changes) {
+    inputs.last_partitions = change.partitions ? change.at : inputs.last_partitions;
   }
   RETURN_IF_ERROR(trace::BindDevices(*inputs.trace, inputs.cluster));
   if (!paths.measured.empty()) {

@@ -32,7 +32,7 @@ struct InputPaths {
   double time_unit = 0;   // TraceOptions::unit
   int procs_per_gpu = 0;  // TraceOptions::procs_per_gpu
   std::string columns{};  // TraceOptions::columns
-  std::string changes{};  // ReadChanges; empty: none
+  std::string changes{};  // ParseChanges; empty: none
 };
 
 // Read once, shared by all runs of a comparison.
@@ -44,8 +44,10 @@ struct Inputs {
   std::vector<ConfigurationChange> changes{};
   std::string changes_sha256{};  // of their file; empty: there is none
   // A run checks the jobs that are known before `until`: others come under another configuration.
-  // Those known before `partitions_since` have come under other partitions.
+  // Those known before `partitions_since` have come under other partitions; the last partitions
+  // that there are come at `last_partitions`.
   TimePoint partitions_since{};
+  TimePoint last_partitions{};
   TimePoint until = kEndOfTime;
   KnownModels models;
   std::optional<profile::MeasuredBook> measured{};  // goes before the models

@@ -42,6 +42,7 @@ Status TakeProfiles(const std::string& path, Inputs& inputs) {
 Result<std::shared_ptr<Inputs>> InputsAfter(const ConfigurationChange& change,
                                             const Inputs& before) {
   auto next = std::make_shared<Inputs>(before);
+  next->changes.clear();  // one that follows them needs none of them
   if (change.partitions) {
     next->cluster.partitions = *change.partitions;
     next->partitions_since = change.at;

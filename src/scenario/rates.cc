@@ -224,9 +224,7 @@ Status MakeModel(const Inputs& inputs, Assembly& parts) {
 Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
   const model::NodeClasses classes(inputs.cluster);
   const bool counts_alike = parts.traits().needs.gpu_types == TypeSupport::kAlike;
-  const bool others_come = std::any_of(
-      inputs.changes.begin(), inputs.changes.end(),
-      [&](const auto& change) { return change.partitions && change.at >= inputs.until; });
+  const bool others_come = inputs.last_partitions >= inputs.until;
   return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     if ((!classes.several() && model::PartOf<JobTraits>(job).gpu_types.empty()) ||
         (!counts_alike && (others_come || job.known_from() < inputs.partitions_since))) {

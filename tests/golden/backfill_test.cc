@@ -67,31 +67,22 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ------------------------------------------------------------------------------------ job by job
 
-struct PublishedCase {
-  std::string log;
-  std::string processors;
-  std::string policy;
-  double slowdown = 0;
-};
-
-void PrintTo(const PublishedCase& one, std::ostream* out) { *out << one.log << " " << one.policy; }
-
 // All rows of the manifest.
-Result<std::vector<PublishedCase>> PublishedCases() {
+Result<std::vector<Figure>> PublishedCases() {
   ASSIGN_OR_RETURN(const io::CsvTable table,
                    io::CsvTable::Open(Reference() + "/golden/backfill/manifest.csv"));
-  std::vector<PublishedCase> cases;
+  std::vector<Figure> cases;
   RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(const double slowdown, row.Number(4, 0));
-    cases.push_back(
-        {std::string(row.Text(0)), std::string(row.Text(1)), std::string(row.Text(2)), slowdown});
+    cases.push_back({std::string(row.Text(0)), std::string(row.Text(1)) + "x1",
+                     std::string(row.Text(2)), slowdown});
     return {};
   }));
   return cases;
 }
 
 // Seconds, by name.
-Result<std::map<std::string, double>> PublishedWaits(const PublishedCase& one) {
+Result<std::map<std::string, double>> PublishedWaits(const Figure& one) {
   ASSIGN_OR_RETURN(const io::CsvTable table,
                    io::CsvTable::Open(Reference() + "/golden/backfill/" + one.log + "." +
                                       one.policy + ".csv.gz"));
@@ -103,9 +94,9 @@ Result<std::map<std::string, double>> PublishedWaits(const PublishedCase& one) {
   return waits;
 }
 
-void ExpectEqual(const PublishedCase& one) {
+void ExpectEqual(const Figure& one) {
   const Result<results::RunResult> run =
-      RunLog(one.log, one.processors + "x1", {.preset = "backfill", .policy = one.policy});
+      RunLog(one.log, one.cluster, {.preset = "backfill", .policy = one.policy});
   ASSERT_TRUE(run.ok()) << run.error().message;
   const Result<std::map<std::string, double>> waits = PublishedWaits(one);
   ASSERT_TRUE(waits.ok()) << waits.error().message;
@@ -148,10 +139,10 @@ TEST(PublishedBackfillTest, EndsOfAnInstantAreDecidedOneAfterTheOther) {
 
 TEST(PublishedBackfillTest, AllJobsStartWhenTheyDidThere) {
   TRAINYARD_NEEDS_REFERENCE();
-  const Result<std::vector<PublishedCase>> cases = PublishedCases();
+  const Result<std::vector<Figure>> cases = PublishedCases();
   ASSERT_TRUE(cases.ok()) << cases.error().message;
   ASSERT_GE(cases.value().size(), 10U);
-  for (const PublishedCase& one : cases.value()) {
+  for (const Figure& one : cases.value()) {
     SCOPED_TRACE(testing::PrintToString(one));
     ExpectEqual(one);
   }

@@ -31,6 +31,7 @@
 #include "daemon/devices.h"
 #include "daemon/reloads.h"
 #include "rpc/address.h"
+#include "scenario/preset.h"
 #include "store/folder.h"
 #include "supervisor/launch/launcher_calls.h"
 #include "supervisor/supervisor.h"
@@ -263,7 +264,8 @@ void AddNotifyOptions(CLI::App& command, daemon::ControllerOptions& options) {
 Status Apply(const std::vector<std::string>& plugins, daemon::ControllerOptions& options) {
   options.log = SayAsController;
   if (options.names.policy.empty() && options.names.preset.empty()) {
-    options.names.policy = "backfill";
+    ASSIGN_OR_RETURN(const scenario::ResolvedPreset usual, scenario::ResolvePreset({}));
+    options.names.policy = usual.policy.name;
   }
   ASSIGN_OR_RETURN(std::string program, ProgramName(plugins));
   options.snapshots.program = std::move(program);
