@@ -32,6 +32,7 @@ struct NodeSpec {
   // zero: not stated, fetching takes no time.
   std::int64_t remote_kbps = 0;
   std::vector<std::string> labels{};  // what people call its properties: "nvlink"; each once
+  std::int64_t tmp_mib = 0;           // space for temporary files; 0: not stated, enough for all
 };
 
 struct GpuType {
@@ -74,12 +75,20 @@ struct Partition {
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
+// Something counted that the whole cluster has, and no node: licences of a program.
+struct License {
+  std::string name;
+  int count = 0;  // 1 or more
+  friend bool operator==(const License&, const License&) = default;
+};
+
 struct Cluster {
   std::string name;
   std::vector<NodeSpec> nodes;       // by NodeId
   std::vector<GpuType> gpu_types{};  // those whose speed is stated; of the others it is 1
   // Empty: every job may lie on every node, and what its queue means is up to the policy.
   std::vector<Partition> partitions{};
+  std::vector<License> licenses{};
   // The failures of a simulation, by time, those to come included. They are for the simulated
   // world: a component that looks at them knows the future.
   std::vector<NodeChange> changes;

@@ -64,9 +64,10 @@ class DataLocality {
 };
 
 // The free GPUs, CPUs and memory of every node that is up. A node that is down has none, and is in
-// no NodesWith. What a placement is given is not always the whole cluster: GPUs of nodes that the
-// job avoids are taken, and nodes of GPU types that it may not have, or that are not tried at this
-// call, are down.
+// no NodesWith. What a placement is given is not always the whole cluster: GPUs are taken of nodes
+// that the job avoids or that do not meet its request (NodeRequest), all but as many as its CPUs
+// and memory reach for on the others, and nodes of GPU types that it may not have, or that are not
+// tried at this call, are down.
 class FreeGpus {
  public:
   // Of no cluster: only to be assigned to.
@@ -113,7 +114,8 @@ class FreeGpus {
   // Resources are not checked: they may become negative.
   void Take(const Slices& slices);
   void Return(const Slices& slices);
-  // Whether the nodes are up, the GPUs free, and resources() cover Slice::soft.
+  // Whether the nodes are up, the GPUs free, and resources() cover Slice::soft, of amounts that the
+  // node states.
   [[nodiscard]] bool AreFree(const Slices& slices) const;
   // Counts without naming GPUs: changes total() alone.
   void Take(int gpus) { total_ -= gpus; }
@@ -123,6 +125,7 @@ class FreeGpus {
   void SetUp(NodeId node, bool up);
 
  private:
+  [[nodiscard]] bool HasRoomFor(const Slice& slice) const;
   [[nodiscard]] bool IsPart(NodeId node) const { return part_.empty() || part_[Index(node)]; }
   void Move(NodeId node, std::uint64_t now_free, int now_count);
   void Enlist(NodeId node, int count);

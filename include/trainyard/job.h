@@ -9,6 +9,7 @@
 // and the nodes to avoid.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -60,6 +61,51 @@ struct GpuRange {
   friend bool operator==(const GpuRange&, const GpuRange&) = default;
 };
 
+// What an amount of CPUs or memory is for.
+enum class Per : std::uint8_t {
+  kJob,   // shared out over its nodes as its GPUs are, rounded up
+  kNode,  // on each of its nodes
+  kGpu,
+};
+struct CpuRequest {
+  std::int64_t milli = 0;  // thousandths of a core; 0: not stated
+  Per per = Per::kJob;
+  friend auto operator<=>(const CpuRequest&, const CpuRequest&) = default;  // NOLINT
+};
+struct MemoryRequest {
+  std::int64_t mib = 0;  // 0: not stated
+  Per per = Per::kJob;
+  friend auto operator<=>(const MemoryRequest&, const MemoryRequest&) = default;  // NOLINT
+};
+struct TmpRequest {
+  std::int64_t mib = 0;                                                     // 0: not stated
+  friend auto operator<=>(const TmpRequest&, const TmpRequest&) = default;  // NOLINT
+};
+// On how many nodes a gang lies, its GPUs as evenly over them as can be.
+struct NodeCount {
+  int least = 0;  // 0: not stated, any number
+  int most = 0;
+  friend auto operator<=>(const NodeCount&, const NodeCount&) = default;  // NOLINT
+};
+
+// On which nodes a job may lie, and what it needs there beside its GPUs (docs/requests.md). Below
+// all placements: a Placement or Packer is shown no place that does not meet it. Where it is silent
+// of CPUs or memory, the job counts for the share of its GPUs.
+struct NodeRequest {
+  CpuRequest cpus;
+  MemoryRequest memory;
+  NodeCount nodes;
+  bool exclusive = false;  // nobody else on its nodes
+  TmpRequest tmp;          // that its nodes have (NodeSpec::tmp_mib); nothing is taken of it
+  std::string
+      node_list;        // on these nodes alone, "n[0-3],v0"; on all of them unless `nodes` says so
+  std::string exclude;  // not on these
+  std::string constraint;  // over NodeSpec::labels: "nvlink&(a100|h100)"
+  std::string licenses;    // of Cluster::licenses: "matlab:2,simulink"
+
+  friend auto operator<=>(const NodeRequest&, const NodeRequest&) = default;  // NOLINT
+};
+
 // What few jobs state; kept apart so that the others stay small.
 struct JobTraits {
   std::optional<StageTimes> stages;
@@ -70,6 +116,7 @@ struct JobTraits {
   std::optional<DataSet> data_set;
   std::vector<std::string> gpu_types;  // that it accepts, sorted, each once; empty: any
   GpuRange range;
+  NodeRequest request;
   // It is ended when it has held GPUs for so long in all.
   std::optional<Duration> time_limit;
   std::optional<TimePoint> begin;  // absolute; no component knows of the job before

@@ -215,6 +215,14 @@ inline void Serialize(StateStream& state, Demand& of) {
 inline void Serialize(StateStream& state, StageTimes& of) { state(of.iteration, of.stages); }
 inline void Serialize(StateStream& state, SoftDeadline& of) { state(of.at, of.value); }
 inline void Serialize(StateStream& state, DataSet& of) { state(of.name, of.mib, of.home); }
+inline void Serialize(StateStream& state, CpuRequest& of) { state(of.milli, of.per); }
+inline void Serialize(StateStream& state, MemoryRequest& of) { state(of.mib, of.per); }
+inline void Serialize(StateStream& state, TmpRequest& of) { state(of.mib); }
+inline void Serialize(StateStream& state, NodeCount& of) { state(of.least, of.most); }
+inline void Serialize(StateStream& state, NodeRequest& of) {
+  state(of.cpus, of.memory, of.nodes, of.exclusive, of.tmp, of.node_list, of.exclude, of.constraint,
+        of.licenses);
+}
 inline void Serialize(StateStream& state, Metric& of) { state(of.name, of.value); }
 
 }  // namespace trainyard

@@ -31,6 +31,7 @@ void Serialize(StateStream& state, NodeSpec& node) {
   state(node.name, node.gpus, node.gpu_type, node.capacity, node.switch_index, node.cache_mib,
         node.remote_kbps);
 }
+void Serialize(StateStream& state, License& license) { state(license.name, license.count); }
 void Serialize(StateStream& state, GpuType& type) { state(type.name, type.speed); }
 void Serialize(StateStream& state, Partition& partition) {
   state(partition.name, partition.has_all_nodes, partition.nodes, partition.is_default,
@@ -43,8 +44,10 @@ namespace trainyard::daemon {
 namespace {
 
 // Raised when notes are laid out otherwise; earlier ones must go on being read. Notes without
-// partitions, profiles and labels are written as version 1, which 0.3.0 reads.
-constexpr int kNoteVersion = 2;
+// partitions, profiles and labels are written as version 1, which 0.3.0 reads; those without
+// licences and space for temporary files as version 2.
+constexpr int kNoteVersion = 3;
+constexpr int kBeforeLicenses = 2;
 constexpr int kBeforePartitions = 1;
 
 constexpr double kMilli = 1000;
@@ -70,7 +73,8 @@ struct Parts {
 bool IsSame(const NodeSpec& one, const NodeSpec& other) {
   return engine::HasSameGpus(one, other) && one.capacity == other.capacity &&
          one.switch_index == other.switch_index && one.cache_mib == other.cache_mib &&
-         one.remote_kbps == other.remote_kbps && one.labels == other.labels;
+         one.remote_kbps == other.remote_kbps && one.labels == other.labels &&
+         one.tmp_mib == other.tmp_mib;
 }
 
 // The same decisions follow from two of one content, whoever has made them and when.
@@ -206,11 +210,21 @@ std::string DifferencesOf(const NodeSpec& was, const NodeSpec& is) {
   add("switch", was.switch_index, is.switch_index);
   add("MiB of cache", was.cache_mib, is.cache_mib);
   add("kB/s of fetches", was.remote_kbps, is.remote_kbps);
+  add("MiB for temporary files", was.tmp_mib, is.tmp_mib);
   const auto listed = [](const std::vector<std::string>& labels) {
     return labels.empty() ? std::string("none") : fmt::format("{}", fmt::join(labels, ","));
   };
   add("labels", listed(was.labels), listed(is.labels));
   return text;
+}
+
+// "matlab:2,simulink:1".
+std::string LicensesText(const Cluster& cluster) {
+  std::string text;
+  for (const License& license : cluster.licenses) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", license.name, license.count);
+  }
+  return text.empty() ? "none" : text;
 }
 
 // "node a", "nodes a, b, c", "nodes a to z (26)".
@@ -354,6 +368,7 @@ void AddNode(const NodeSpec& node, std::string& text) {
   if (!node.labels.empty()) {
     text += fmt::format("labels = [{}]\n", fmt::join(Quoted(node.labels), ", "));
   }
+  add("tmp_gb", static_cast<double>(node.tmp_mib) / kMibPerGib);
 }
 
 }  // namespace
@@ -362,7 +377,10 @@ void GivenConfiguration::Serialize(StateStream& state) {
   const bool says_more = !cluster.partitions.empty() || !profiles.path.empty() ||
                          std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
                                      [](const NodeSpec& node) { return !node.labels.empty(); });
-  int version = says_more ? kNoteVersion : kBeforePartitions;
+  const bool has_requests = !cluster.licenses.empty() ||
+                            std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
+                                        [](const NodeSpec& node) { return node.tmp_mib > 0; });
+  int version = has_requests ? kNoteVersion : says_more ? kBeforeLicenses : kBeforePartitions;
   state(version);
   if (version < kBeforePartitions || version > kNoteVersion) {
     return state.Fail();
@@ -374,6 +392,12 @@ void GivenConfiguration::Serialize(StateStream& state) {
     state(cluster.partitions, profiles);
     for (NodeSpec& node : cluster.nodes) {
       state(node.labels);
+    }
+  }
+  if (version > kBeforeLicenses) {
+    state(cluster.licenses);
+    for (NodeSpec& node : cluster.nodes) {
+      state(node.tmp_mib);
     }
   }
 }
@@ -421,7 +445,7 @@ Result<GivenConfiguration> FromText(const std::string& path, std::string_view te
   RETURN_IF_ERROR(io::FirstFailure({
       section.CheckKeys({"preset", "policy", "placement", "admission", "grouping", "tuning",
                          "profiles", "profiles_digest", "cluster", "nodes", "gpu_types",
-                         "partitions"}),
+                         "partitions", "licenses"}),
       section.ReadText("preset", names.preset),
       section.ReadText("policy", names.policy),
       section.ReadText("placement", names.placement),
@@ -438,7 +462,7 @@ Result<GivenConfiguration> FromText(const std::string& path, std::string_view te
   ASSIGN_OR_RETURN(given.preset, scenario::PresetContent(names.preset));
   std::erase_if(root.entries, [](const io::TomlEntry& entry) {
     return entry.key != "cluster" && entry.key != "nodes" && entry.key != "gpu_types" &&
-           entry.key != "partitions";
+           entry.key != "partitions" && entry.key != "licenses";
   });
   ASSIGN_OR_RETURN(given.cluster, trace::ParseClusterToml(path, root));
   return given;
@@ -476,6 +500,7 @@ Result<GivenConfiguration> Merged(const GivenConfiguration& present,
                   })) {
     merged.cluster.gpu_types = asked.cluster.gpu_types;
   }
+  take(before.cluster.licenses, asked.cluster.licenses, merged.cluster.licenses);
   MergePartitions(before.cluster, asked.cluster, merged.cluster);
   MergeNodes(before.cluster, asked.cluster, merged.cluster);
   return merged;
@@ -513,6 +538,10 @@ std::string ChangesBetween(const GivenConfiguration& former, const GivenConfigur
     }
   }
   ComparePartitions(former.cluster, next.cluster, changes);
+  if (former.cluster.licenses != next.cluster.licenses) {
+    AddChange(changes,
+              "licences " + LicensesText(former.cluster) + ", now " + LicensesText(next.cluster));
+  }
   return changes;
 }
 
@@ -547,6 +576,10 @@ std::string TextOf(const GivenConfiguration& given) {
   }
   for (const Partition& partition : given.cluster.partitions) {
     AddPartition(partition, text);
+  }
+  for (const License& license : given.cluster.licenses) {
+    text += fmt::format("\n[[licenses]]\nname = {}\ncount = {}\n", io::TomlString(license.name),
+                        license.count);
   }
   return text;
 }

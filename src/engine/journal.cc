@@ -313,6 +313,27 @@ class Bytes {
       Value(in_ != nullptr ? values.emplace_back() : values[i]);
     }
   }
+  void Value(Per& value) {
+    int byte = static_cast<int>(value);
+    Byte(byte);
+    Take(value, static_cast<Per>(byte));
+    if (in_ != nullptr) {
+      in_->good = in_->good && byte <= static_cast<int>(Per::kGpu);
+    }
+  }
+  void Value(CpuRequest& value) {
+    Value(value.milli);
+    Value(value.per);
+  }
+  void Value(MemoryRequest& value) {
+    Value(value.mib);
+    Value(value.per);
+  }
+  void Value(TmpRequest& value) { Value(value.mib); }
+  void Value(NodeCount& value) {
+    Value(value.least);
+    Value(value.most);
+  }
   void Value(StageTimes& value) {
     Value(value.iteration);
     Value(value.stages);

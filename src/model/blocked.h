@@ -14,6 +14,7 @@ enum class WaitReason : std::uint8_t {
   kLocality,    // enough in sum, but not where one gang may lie
   kBehindHead,  // the policy serves strictly in order and an earlier job does not fit
   kNever,       // could not fit into the empty cluster
+  kResources,   // enough free GPUs, but not beside CPUs, memory, licences or on nodes as it asks
 };
 
 // A demand class that got nothing.

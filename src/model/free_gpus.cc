@@ -154,12 +154,20 @@ void FreeGpus::Return(const Slices& slices) {
 
 bool FreeGpus::AreFree(const Slices& slices) const {
   for (const Slice& slice : slices) {
-    if (!up(slice.node) || (gpus(slice.node) & slice.gpus) != slice.gpus ||
-        !resources(slice.node).Covers(slice.soft)) {
+    if (!up(slice.node) || (gpus(slice.node) & slice.gpus) != slice.gpus || !HasRoomFor(slice)) {
       return false;
     }
   }
   return true;
+}
+
+bool FreeGpus::HasRoomFor(const Slice& slice) const {
+  const Resources& stated = cluster_->nodes[Index(slice.node)].capacity;
+  Resources left = resources(slice.node);
+  left.milli_cpus = stated.milli_cpus == 0 ? slice.soft.milli_cpus : left.milli_cpus;
+  left.memory_mib = stated.memory_mib == 0 ? slice.soft.memory_mib : left.memory_mib;
+  left.storage_kbps = stated.storage_kbps == 0 ? slice.soft.storage_kbps : left.storage_kbps;
+  return left.Covers(slice.soft);
 }
 
 void FreeGpus::SetUp(NodeId node, bool up) {

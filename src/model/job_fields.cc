@@ -30,6 +30,8 @@ void Serialize(StateStream& state, JobTraits& of) {
       state(of.*field.member);
     } else if constexpr (std::is_same_v<Owner, GpuRange>) {
       state(of.range.*field.member);
+    } else if constexpr (std::is_same_v<Owner, NodeRequest>) {
+      state(of.request.*field.member);
     }
   });
 }

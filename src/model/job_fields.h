@@ -67,7 +67,7 @@ struct JobFieldInfo {
   int column = -1;  // the first of its columns among those of all fields
 };
 
-// A member of JobSpec, JobTraits or GpuRange.
+// A member of JobSpec, JobTraits, GpuRange or NodeRequest.
 template <typename Owner, typename T>
 struct JobField {
   T Owner::*member;
@@ -105,6 +105,7 @@ constexpr std::tuple<Fields...> Table(Fields... fields) {
   return {fields...};
 }
 
+inline constexpr int kFirstRequestPlace = 31;  // in the journal, of NodeRequest
 inline constexpr FieldBounds kSeconds{0, kMostTraceSeconds};
 inline constexpr FieldBounds kAnyInt{std::numeric_limits<std::int32_t>::min(),
                                      std::numeric_limits<std::int32_t>::max()};
@@ -169,6 +170,24 @@ inline constexpr auto kTable = Table(
     Field(&JobTraits::account, {"account", "account", {"account"}}, {29}, kNone,
           {"TEXT", "that it is counted on in 'trainyard usage'; no policy goes by it"}),
     Field(&JobTraits::label, {"job_name", "", {"job_name"}}, {30}),
+    Field(&NodeRequest::cpus, {"cpus", "cpus", {"cpus"}}, {kFirstRequestPlace}, kNone,
+          {"N[/node|/gpu]", "CPUs of the job, or of each of its nodes or GPUs: 8, 16/node, 4/gpu"}),
+    Field(&NodeRequest::memory, {"memory", "memory", {"memory"}}, {32}, kNone,
+          {"SIZE[/node|/gpu]", "memory likewise: 64G, 128G/node, 16G/gpu"}),
+    Field(&NodeRequest::nodes, {"nodes", "nodes", {"nodes"}}, {33}, kNone,
+          {"N|MIN-MAX", "nodes over which its GPUs are spread evenly"}),
+    Field(&NodeRequest::exclusive, {"exclusive", "exclusive", {"exclusive"}}, {34}, kNone,
+          {"", "nobody else on its nodes"}),
+    Field(&NodeRequest::tmp, {"tmp", "tmp", {"tmp"}}, {35}, kNone,
+          {"SIZE", "space for temporary files that its nodes have: 100G"}),
+    Field(&NodeRequest::node_list, {"node_list", "node_list", {"node_list"}}, {36}, kLongText,
+          {"NODES", "on all of these nodes and no others: n0, n[0-3],v0"}),
+    Field(&NodeRequest::exclude, {"exclude", "exclude", {"exclude"}}, {37}, kLongText,
+          {"NODES", "not on these nodes"}),
+    Field(&NodeRequest::constraint, {"constraint", "constraint", {"constraint"}}, {38}, kLongText,
+          {"LABELS", "labels of its nodes: nvlink, 'nvlink&(a100|h100)', 'ib*2&fast'"}),
+    Field(&NodeRequest::licenses, {"licenses", "licenses", {"licenses"}}, {39}, kLongText,
+          {"NAME[:N],...", "licences of the cluster that it needs while it runs"}),
     // What no user states.
     Field(&JobSpec::profile_row, {"profile_row"}, {12}),
     Field(&JobSpec::launch, {"launch"}, {13, 1}), Field(&JobTraits::avoided, {"avoided"}, {24}));
@@ -176,6 +195,8 @@ inline constexpr auto kTable = Table(
 }  // namespace job_fields
 
 inline constexpr auto kJobFields = job_fields::kTable;
+// Since when writers know of requests (StateStream::job_fields).
+inline constexpr int kFirstRequestPlace = job_fields::kFirstRequestPlace;
 inline constexpr std::size_t kJobFieldCount = std::tuple_size_v<decltype(kJobFields)>;
 
 constexpr bool IsAnyField(const JobFieldInfo& /*info*/) { return true; }
@@ -211,6 +232,8 @@ template <typename Owner>
     return job;
   } else if constexpr (std::is_same_v<Owner, GpuRange>) {
     return PartOf<JobTraits>(job).range;
+  } else if constexpr (std::is_same_v<Owner, NodeRequest>) {
+    return PartOf<JobTraits>(job).request;
   } else {
     static_assert(std::is_same_v<Owner, JobTraits>);
     static const JobTraits kNone;
@@ -241,6 +264,8 @@ struct JobDraft {
       return spec.*field.member;
     } else if constexpr (std::is_same_v<Owner, GpuRange>) {
       return traits.range.*field.member;
+    } else if constexpr (std::is_same_v<Owner, NodeRequest>) {
+      return traits.request.*field.member;
     } else {
       return traits.*field.member;
     }

@@ -27,6 +27,7 @@
 #include "live/jobs/job_request.h"
 #include "live/notices/notices.h"
 #include "model/job_fields.h"
+#include "model/request/node_request.h"
 #include "requests/slurm/slurm_time.h"
 
 namespace trainyard::requests {
@@ -277,6 +278,19 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
     return setting.Bad("names with a bar between them: 'A100|V100'");
   }
   live::SetInRequest(info.request, names, job);
+  return {};
+}
+
+template <model::HasText T>
+Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::JobRequest& job,
+                const T* /*type*/) {
+  T value;
+  const std::string text =
+      setting.Text().value_or(setting.value.is_number() ? setting.value.dump() : "");
+  if (!model::ReadText(text, value)) {
+    return setting.Bad(model::ExpectedText(value));
+  }
+  live::SetInRequest(info.request, model::TextOf(value), job);
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "loader/loader_execution.h"
 #include "loader/measured_loader.h"
 #include "model/node_classes.h"
+#include "model/request/request_fit.h"
 #include "profile/execution_model.h"
 #include "profile/sensitivity.h"
 
@@ -246,6 +247,33 @@ Status NeedsStages(const Assembly& parts) {
                          "expected throughput profiles, or none");
 }
 
+namespace {
+
+// Errors: the parts cannot place it as it asks, or the cluster could never meet it.
+Status CheckRequest(const Assembly& parts, const Cluster& cluster,
+                    const model::NodeClasses& classes, const JobSpec& job) {
+  if (!job.traits || job.traits->request == NodeRequest{}) {
+    return {};
+  }
+  if (!parts.bundle().honours_requests()) {
+    return InvalidArgument(fmt::format(
+        "it asks for more than GPUs (CPUs, memory, nodes or licences), and policy '{}' with "
+        "placement '{}'{} gives GPUs without looking at that; expected a job that asks for GPUs "
+        "alone, or another policy, such as srtf with placement consolidated",
+        parts.preset.policy.name, parts.preset.placement.name,
+        parts.preset.tuning ? " and tuning '" + parts.preset.tuning->name + "'" : ""));
+  }
+  const model::NodeClassSet accepted = classes.Accepted(job);
+  std::vector<bool> may_lie;
+  may_lie.reserve(cluster.nodes.size());
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    may_lie.push_back(classes.Has(accepted, NodeAt(i)));
+  }
+  return model::CanBeMet(cluster, job, may_lie);
+}
+
+}  // namespace
+
 Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
                      const model::NodeClasses& classes, const JobSpec& job) {
   if (classes.OpenTo(job.queue) == 0) {
@@ -258,6 +286,7 @@ Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
                     fmt::join(job.traits->gpu_types, " or "), cluster.name,
                     InItsPartition(classes, job), classes.NamesOf(classes.OpenTo(job.queue))));
   }
+  RETURN_IF_ERROR(CheckRequest(parts, cluster, classes, job));
   if (!classes.several()) {
     return {};
   }

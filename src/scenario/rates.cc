@@ -226,7 +226,9 @@ Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
   const bool counts_alike = parts.traits().needs.gpu_types == TypeSupport::kAlike;
   const bool others_come = inputs.last_partitions >= inputs.until;
   return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
-    if ((!classes.several() && model::PartOf<JobTraits>(job).gpu_types.empty()) ||
+    const JobTraits& traits = model::PartOf<JobTraits>(job);
+    const bool asks = traits.request != NodeRequest{};
+    if ((!classes.several() && traits.gpu_types.empty() && !asks) ||
         (!counts_alike && (others_come || job.known_from() < inputs.partitions_since))) {
       return std::nullopt;
     }

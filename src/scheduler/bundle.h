@@ -29,6 +29,14 @@ struct Bundle {
                                               .may = {.share = grouping != nullptr}}
                                : policy->traits();
   }
+  // Whether jobs can be placed as they ask beside GPUs (NodeRequest): not where GPUs are counted
+  // and not named, where the policy names or shares them itself, or where CPUs are divided
+  // otherwise.
+  [[nodiscard]] bool honours_requests() const {
+    const May may = traits().may;
+    return (placement != nullptr || packer != nullptr) && !may.name_gpus &&
+           (!may.share || grouping != nullptr) && tuning == nullptr && !(walk && walk->count_first);
+  }
   // Whether the packer places the demands of such a walk.
   [[nodiscard]] bool packs(const Walk& of) const {
     return packer != nullptr && (placement == nullptr || !of.keep_running);

@@ -5,26 +5,35 @@
 #include <functional>
 #include <numeric>
 
+#include "model/job_fields.h"
+#include "model/request/request_book.h"
+
 namespace trainyard::scheduler {
 namespace {
 
-bool AvoidsNothing(const JobSpec& job) { return !job.traits || job.traits->avoided.empty(); }
+const NodeRequest kSilent;
+
+bool AvoidsNothing(const JobSpec& job) {
+  return !job.traits || (job.traits->avoided.empty() && job.traits->request == kSilent);
+}
 
 }  // namespace
 
 NodeChoices::NodeChoices(const Cluster& cluster, const ExecutionModel& rates)
-    : classes_(cluster), rates_(rates) {
-  for (const NodeSpec& node : cluster.nodes) {
-    node_gpus_.push_back(node.gpus);
-  }
+    : cluster_(cluster), classes_(cluster), rates_(rates) {
   if (!several()) {
-    NumberOf({{classes_.all()}, {}});  // kind 0: anywhere
+    NumberOf({.pools = {classes_.all()}});  // kind 0: anywhere
   }
 }
 
 NodeChoices::Kind NodeChoices::KindOf(const JobSpec& job, int gpus) const {
-  return {several() ? PoolsOf(job, gpus) : std::vector<model::NodeClassSet>{classes_.all()},
-          job.traits ? job.traits->avoided : std::vector<NodeId>()};
+  Kind kind{.pools =
+                several() ? PoolsOf(job, gpus) : std::vector<model::NodeClassSet>{classes_.all()}};
+  if (job.traits) {
+    kind.avoided = job.traits->avoided;
+    kind.request = job.traits->request;
+  }
+  return kind;
 }
 
 std::vector<model::NodeClassSet> NodeChoices::PoolsOf(const JobSpec& job, int gpus) const {
@@ -60,8 +69,12 @@ int NodeChoices::NumberOf(Kind kind) {
   const auto [known, is_new] = kinds_.try_emplace(kind, static_cast<int>(choices_.size()));
   if (is_new) {
     Choice& choice = choices_.emplace_back();
-    choice.pools = std::move(kind.first);
-    choice.avoided = std::move(kind.second);
+    choice.pools = std::move(kind.pools);
+    choice.avoided = std::move(kind.avoided);
+    choice.request = std::move(kind.request);
+    if (choice.request != kSilent) {
+      Restrict(choice);
+    }
     choice.all = std::accumulate(choice.pools.begin(), choice.pools.end(), model::NodeClassSet{0},
                                  std::bit_or<>());
     choice.largest_node = LargestNodeOf(choice);
@@ -69,30 +82,75 @@ int NodeChoices::NumberOf(Kind kind) {
   return known->second;
 }
 
+// To the nodes that its request leaves.
+void NodeChoices::Restrict(Choice& choice) const {
+  auto rules = std::make_shared<model::SpreadRules>(model::RulesFor(cluster_, choice.request));
+  for (std::size_t i = 0; i < rules->open.size(); ++i) {
+    if (!rules->open[i]) {
+      choice.avoided.push_back(NodeAt(i));
+    }
+  }
+  std::sort(choice.avoided.begin(), choice.avoided.end());
+  choice.avoided.erase(std::unique(choice.avoided.begin(), choice.avoided.end()),
+                       choice.avoided.end());
+  choice.rules = std::move(rules);
+}
+
 int NodeChoices::LargestNodeOf(const Choice& choice) const {
   if (choice.avoided.empty()) {
     return classes_.LargestNodeOf(choice.all);
   }
   int largest = 0;
-  for (std::size_t i = 0; i < node_gpus_.size(); ++i) {
+  for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
     if (classes_.Has(choice.all, NodeAt(i)) &&
         !std::binary_search(choice.avoided.begin(), choice.avoided.end(), NodeAt(i))) {
-      largest = std::max(largest, node_gpus_[i]);
+      largest = std::max(largest, cluster_.nodes[i].gpus);
     }
   }
   return largest;
 }
 
-void NodeChoices::Serialize(StateStream& state) {
-  std::vector<Kind> kinds;
-  for (const Choice& choice : choices_) {
-    kinds.emplace_back(choice.pools, choice.avoided);
+int NodeChoices::LargestNodeFor(const DemandClass& of) {
+  const Choice& choice = Of(of.kind);
+  if (choice.rules == nullptr || choice.rules->nodes.least > 1) {
+    return choice.rules == nullptr ? choice.largest_node : 0;
   }
-  state(kinds);
-  if (state.reading()) {
-    for (Kind& kind : kinds) {
-      NumberOf(std::move(kind));
+  const auto [known, is_new] = largest_.try_emplace(of, 0);
+  if (is_new) {
+    const model::RequestBook empty(cluster_);
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+      if (classes_.Has(choice.all, NodeAt(i)) && choice.rules->open[i]) {
+        known->second = std::max(known->second, empty.MostGpus(choice.request, of.gpus, NodeAt(i),
+                                                               cluster_.nodes[i].gpus));
+      }
     }
+  }
+  return known->second;
+}
+
+void NodeChoices::Serialize(StateStream& state) {
+  std::vector<const Kind*> known(kinds_.size());
+  for (const auto& [kind, number] : kinds_) {
+    known[static_cast<std::size_t>(number)] = &kind;
+  }
+  std::vector<std::pair<std::vector<model::NodeClassSet>, std::vector<NodeId>>> nodes;
+  std::vector<NodeRequest> requests;
+  for (const Kind* kind : known) {
+    nodes.emplace_back(kind->pools, kind->avoided);
+    requests.push_back(kind->request);
+  }
+  state(nodes);
+  if (state.job_fields() >= model::kFirstRequestPlace) {
+    state(requests);
+  }
+  if (!state.reading()) {
+    return;
+  }
+  requests.resize(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    NumberOf({.pools = std::move(nodes[i].first),
+              .avoided = std::move(nodes[i].second),
+              .request = std::move(requests[i])});
   }
 }
 

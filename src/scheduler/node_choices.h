@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which nodes a demand may lie, by their classes (GPU types, partitions) and by name, and which
-// of them it prefers.
+// On which nodes a demand may lie, by their classes (GPU types, partitions), by name and by what it
+// asks for beside GPUs, and which of them it prefers.
 #pragma once
 
 #include <compare>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "model/node_classes.h"
+#include "model/request/request_fit.h"
 #include "trainyard/snapshot.h"
 #include "trainyard/state.h"
 
@@ -31,9 +33,12 @@ class NodeChoices {
     std::vector<NodeId> avoided{};  // where it may not lie whatever the class, ascending
     model::NodeClassSet all = 0;    // of all pools
     int largest_node = 0;           // GPUs of the largest node that is left
+    // What it asks for beside GPUs, and where that lets it lie; null: nothing.
+    std::shared_ptr<const model::SpreadRules> rules{};
+    NodeRequest request{};
   };
 
-  // `rates` must outlive it.
+  // Both must outlive it.
   NodeChoices(const Cluster& cluster, const ExecutionModel& rates);
 
   // False: every job may lie on every node, and is as fast there, but for nodes that it avoids.
@@ -50,6 +55,9 @@ class NodeChoices {
   [[nodiscard]] const Choice& Of(int kind) const {
     return choices_[static_cast<std::size_t>(kind)];
   }
+  // GPUs of the largest node for such a demand, with its CPUs and memory and nothing else there; 0:
+  // it has to lie on several.
+  [[nodiscard]] int LargestNodeFor(const DemandClass& of);
   // Which kinds there are. Reading: into choices of the same cluster that have none yet.
   void Serialize(StateStream& state);
   // Why the job may not hold these GPUs; empty: their classes are no reason. REQUIRES: several().
@@ -57,18 +65,25 @@ class NodeChoices {
 
  private:
   // What two demands of one kind have in common.
-  using Kind = std::pair<std::vector<model::NodeClassSet>, std::vector<NodeId>>;
+  struct Kind {
+    std::vector<model::NodeClassSet> pools;
+    std::vector<NodeId> avoided{};
+    NodeRequest request{};
+    friend auto operator<=>(const Kind&, const Kind&) = default;  // NOLINT
+  };
 
   [[nodiscard]] Kind KindOf(const JobSpec& job, int gpus) const;
   [[nodiscard]] std::vector<model::NodeClassSet> PoolsOf(const JobSpec& job, int gpus) const;
+  void Restrict(Choice& choice) const;
   [[nodiscard]] int LargestNodeOf(const Choice& choice) const;
   int NumberOf(Kind kind);
 
+  const Cluster& cluster_;
   model::NodeClasses classes_;
-  std::vector<int> node_gpus_;
   const ExecutionModel& rates_;
   std::vector<Choice> choices_;  // by kind
   std::map<Kind, int> kinds_;
+  std::map<DemandClass, int> largest_;  // of those that ask for more than GPUs, so far
 };
 
 }  // namespace trainyard::scheduler

@@ -27,7 +27,8 @@ JobSpec JobFor(std::vector<std::string> types, int gpus = 2) {
 class NodeChoicesTest : public testing::Test {
  protected:
   std::unique_ptr<ExecutionModel> rates_ = profile::MakeDurationModel();
-  NodeChoices choices_{Mixed(), *rates_};
+  const Cluster cluster_ = Mixed();
+  NodeChoices choices_{cluster_, *rates_};
 };
 
 TEST_F(NodeChoicesTest, TheFastestTypesComeFirstEquallyFastOnesTogether) {
@@ -49,7 +50,7 @@ TEST_F(NodeChoicesTest, NodesThatAJobAvoidsMakeAnotherClass) {
   EXPECT_EQ(choices_.Of(after.kind).largest_node, 4);
   StateStream state;
   choices_.Serialize(state);
-  NodeChoices again(Mixed(), *rates_);
+  NodeChoices again(cluster_, *rates_);
   StateStream bytes(state.bytes());
   again.Serialize(bytes);
   EXPECT_EQ(again.ClassOf(avoids, 2), after);
@@ -79,7 +80,8 @@ TEST_F(NodeChoicesTest, ObjectsToTypesThatAJobDoesNotAccept) {
 
 TEST(NodeChoicesOfOneTypeTest, AllDemandsOfASizeAreAlike) {
   const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
-  NodeChoices choices({.nodes = {{.name = "a", .gpus = 8, .gpu_type = "V100"}}}, *rates);
+  const Cluster cluster{.nodes = {{.name = "a", .gpus = 8, .gpu_type = "V100"}}};
+  NodeChoices choices(cluster, *rates);
   EXPECT_FALSE(choices.several());
   EXPECT_EQ(choices.ClassOf(JobFor({"V100"}), 2), choices.ClassOf(JobFor({}), 2));
 }

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/request/request_fit.h"
+#include "model/resource_amounts.h"
 #include "model/slices.h"
 
 namespace trainyard::scheduler {
@@ -36,7 +38,9 @@ Packing::Packing(const Cluster& cluster)
       data_(nullptr),
       choices_(nullptr),
       free_(cluster),
-      all_free_(free_) {}
+      all_free_(free_),
+      requests_(cluster),
+      reserved_(cluster) {}
 
 Packing::Packing(const Cluster& cluster, const Placement* placement, const DataLocality* data,
                  NodeChoices* choices)
@@ -45,33 +49,153 @@ Packing::Packing(const Cluster& cluster, const Placement* placement, const DataL
       data_(data),
       choices_(choices),
       free_(cluster, data),
-      all_free_(free_) {}
+      all_free_(free_),
+      requests_(cluster),
+      reserved_(cluster) {}
 
 std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const Grant* former,
                                     model::NodeClassSet but) {
+  const auto is_free = [&](const Slices& slices) {
+    return free_.AreFree(slices) && requests_.Fits(job, slices);
+  };
   if (!demand.slices.empty()) {
-    return free_.AreFree(demand.slices) ? std::optional(std::move(demand.slices)) : std::nullopt;
+    return is_free(demand.slices) ? std::optional(std::move(demand.slices)) : std::nullopt;
   }
-  if (former != nullptr && former->gpus == demand.gpus && free_.AreFree(former->slices)) {
+  if (former != nullptr && former->gpus == demand.gpus && is_free(former->slices)) {
     return former->slices;
   }
-  return choices_ != nullptr && choices_->several() ? ChooseByType(job, demand, but)
-                                                    : Choose(free_, job, demand);
+  if (job.traits && !requests_.HasLicensesFor(job.traits->request)) {
+    return std::nullopt;
+  }
+  return choices_ != nullptr && choices_->several()
+             ? ChooseByType(job, demand, but)
+             : Choose(free_, job, demand, KindOf(job, demand.gpus));
 }
 
-// As if nothing were free on nodes that the job avoids.
+// The choice of such demands, where it leaves out nodes or asks for more than GPUs; else null.
+const NodeChoices::Choice* Packing::RestrictedBy(int kind) const {
+  if (choices_ == nullptr || !choices_->several_kinds()) {
+    return nullptr;
+  }
+  const NodeChoices::Choice& choice = choices_->Of(kind);
+  return choice.avoided.empty() && choice.rules == nullptr ? nullptr : &choice;
+}
+
 std::optional<Slices> Packing::Choose(const FreeGpus& free, const JobSpec& job,
-                                      const Demand& demand) const {
-  if (!job.traits || job.traits->avoided.empty()) {
+                                      const Demand& demand, int kind) const {
+  const NodeChoices::Choice* const choice = RestrictedBy(kind);
+  if (choice == nullptr && !requests_.limits()) {
     return ChooseAmong(free, job, demand);
   }
-  FreeGpus others = free;
-  for (const NodeId node : job.traits->avoided) {
-    if (others.count(node) > 0) {
-      others.Take({{.node = node, .gpus = others.gpus(node)}});
+  FreeGpus seen = SeenBy(free, requests_, demand.gpus, choice);
+  return choice != nullptr && choice->rules != nullptr
+             ? ChooseAsked(std::move(seen), job, demand, kind)
+             : ChooseAmong(seen, job, demand);
+}
+
+// As if nothing were free on nodes that the job avoids, and on the others no more GPUs than there
+// are CPUs and memory for.
+FreeGpus Packing::SeenBy(const FreeGpus& free, const model::RequestBook& book, int gpus,
+                         const NodeChoices::Choice* choice) const {
+  static const NodeRequest kSilent;
+  FreeGpus seen = free;
+  if (choice != nullptr) {
+    for (const NodeId node : choice->avoided) {
+      if (seen.count(node) > 0) {
+        seen.Take({{.node = node, .gpus = seen.gpus(node)}});
+      }
     }
   }
-  return ChooseAmong(others, job, demand);
+  const bool asks = choice != nullptr && choice->rules != nullptr;
+  if (!asks && !book.limits()) {
+    return seen;
+  }
+  for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
+    const NodeId node = NodeAt(i);
+    const int count = seen.count(node);
+    if (count == 0) {
+      continue;
+    }
+    const int most = book.MostGpus(asks ? choice->request : kSilent, gpus, node, count);
+    if (most < count) {
+      const std::uint64_t rest = most == 0 ? 0 : seen.Lowest(node, most);
+      seen.Take({{.node = node, .gpus = seen.gpus(node) & ~rest}});
+    }
+  }
+  return seen;
+}
+
+// Where it asks for a number of nodes, on these; else where the placement says. If no node has room
+// for what lies on one node elsewhere, on several.
+std::optional<Slices> Packing::ChooseAsked(FreeGpus seen, const JobSpec& job, Demand demand,
+                                           int kind) const {
+  const NodeChoices::Choice& choice = choices_->Of(kind);
+  const auto take = [&](const std::vector<std::pair<NodeId, int>>& parts) {
+    Slices slices;
+    for (const auto& [node, gpus] : parts) {
+      slices.push_back({.node = node, .gpus = seen.Lowest(node, gpus)});
+    }
+    return slices;
+  };
+  std::optional<Slices> chosen;
+  if (choice.rules->nodes.least > 0) {
+    std::vector<model::NodeOffer> offers;
+    for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
+      if (const int count = seen.count(NodeAt(i)); seen.up(NodeAt(i)) && count > 0) {
+        offers.push_back({.node = NodeAt(i), .most = count, .order = free_.count(NodeAt(i))});
+      }
+    }
+    chosen = take(model::Spread(*choice.rules, demand.gpus, offers));
+  } else {
+    demand.may_split =
+        demand.may_split || demand.gpus > largest_node({.gpus = demand.gpus, .kind = kind});
+    chosen = ChooseAmong(seen, job, demand);
+    if (const int tightest = seen.SmallestCount(std::min(demand.gpus, kMaxGpusPerNode));
+        placement_ == nullptr && tightest >= demand.gpus) {
+      chosen = take({{*seen.NodesWith(tightest).First(), demand.gpus}});
+    }
+    if (!chosen && demand.may_split && demand.gpus <= seen.total()) {
+      chosen = take(model::FewestNodes(seen, demand.gpus));
+    }
+  }
+  if (!chosen || chosen->empty()) {
+    return std::nullopt;
+  }
+  for (Slice& slice : *chosen) {
+    slice.soft =
+        model::Most(slice.soft, model::NeedOn(cluster().nodes[Index(slice.node)], choice.request,
+                                              std::popcount(slice.gpus), demand.gpus));
+  }
+  return chosen;
+}
+
+// With its CPUs and memory on nodes where nothing else is.
+int Packing::largest_node(const DemandClass& of) const {
+  const NodeChoices::Choice* const choice = RestrictedBy(of.kind);
+  if (choice == nullptr || choice->rules == nullptr) {
+    return several_kinds() ? choices_->Of(of.kind).largest_node : free_.largest_node();
+  }
+  return choices_->LargestNodeFor(of);
+}
+
+model::WaitReason Packing::WhyNot(const DemandClass& of) {
+  if (of.gpus <= free_gpus(of)) {
+    return model::WaitReason::kLocality;
+  }
+  const NodeChoices::Choice* const choice = RestrictedBy(of.kind);
+  const bool asks = choice != nullptr && choice->rules != nullptr;
+  return (asks || requests_.limits()) && of.gpus <= FreeWithoutRequests(of)
+             ? model::WaitReason::kResources
+             : model::WaitReason::kGpus;
+}
+
+// Free GPUs on the nodes where such a demand may lie, whatever CPUs and memory are left there.
+int Packing::FreeWithoutRequests(const DemandClass& of) const {
+  int total = 0;
+  for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
+    total += MayUse(of, NodeAt(i)) && free_.up(NodeAt(i)) ? free_.count(NodeAt(i)) : 0;
+  }
+  return total;
 }
 
 bool Packing::MayUse(const NodeChoices::Choice& choice, NodeId node) const {
@@ -79,18 +203,45 @@ bool Packing::MayUse(const NodeChoices::Choice& choice, NodeId node) const {
          !std::binary_search(choice.avoided.begin(), choice.avoided.end(), node);
 }
 
-int Packing::free_gpus(const DemandClass& of) { return CountFor(of, &Free::now, free_); }
+int Packing::free_gpus(const DemandClass& of) { return CountFor(of, &Free::now, free_, requests_); }
 
 bool Packing::CanBeMet(const DemandClass& of) {
-  return of.gpus <= CountFor(of, &Free::all, all_free_);
+  if (of.gpus > CountFor(of, &Free::all, all_free_, reserved_)) {
+    return false;
+  }
+  const NodeChoices::Choice* const choice = RestrictedBy(of.kind);
+  if (choice == nullptr || choice->rules == nullptr) {
+    return true;
+  }
+  if (!reserved_.HasLicensesFor(choice->request)) {
+    return false;
+  }
+  if (choice->rules->nodes.least == 0) {
+    return true;
+  }
+  const FreeGpus seen = SeenBy(all_free_, reserved_, of.gpus, choice);
+  std::vector<model::NodeOffer> offers;
+  for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
+    if (MayUse(*choice, NodeAt(i)) && seen.up(NodeAt(i)) && seen.count(NodeAt(i)) > 0) {
+      offers.push_back({.node = NodeAt(i), .most = seen.count(NodeAt(i)), .order = 0});
+    }
+  }
+  return !model::Spread(*choice->rules, of.gpus, offers).empty();
 }
 
 // The GPUs that such a demand may have: of `whole`, or of the part with its GPU types.
-int Packing::CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole) {
+int Packing::CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole,
+                      const model::RequestBook& book) {
+  const NodeChoices::Choice* const restricted = RestrictedBy(of.kind);
+  if (book.limits() || (restricted != nullptr && restricted->rules != nullptr)) {
+    const FreeGpus& free =
+        choices_ != nullptr && choices_->several() ? Of(choices_->Of(of.kind).all).*part : whole;
+    return SeenBy(free, book, of.gpus, restricted).total();
+  }
   if (!several_kinds()) {
     return whole.total();
   }
-  const NodeChoices::Choice choice = choices_->Of(of.kind);
+  const NodeChoices::Choice& choice = choices_->Of(of.kind);
   const FreeGpus& free = choices_->several() ? Of(choice.all).*part : whole;
   int total = free.total();
   for (const NodeId node : choice.avoided) {
@@ -127,7 +278,8 @@ bool Packing::IsMixed(const Slices& slices) const {
 std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& demand,
                                             model::NodeClassSet but) {
   const model::NodeClasses& classes = choices_->classes();
-  NodeChoices::Choice choice = choices_->Of(choices_->ClassOf(job, demand.gpus).kind);
+  const int kind = choices_->ClassOf(job, demand.gpus).kind;
+  NodeChoices::Choice choice = choices_->Of(kind);
   if (but != 0) {
     for (model::NodeClassSet& pool : choice.pools) {
       pool &= ~but;
@@ -135,7 +287,7 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
     std::erase(choice.pools, model::NodeClassSet{0});
   }
   for (const model::NodeClassSet pool : choice.pools) {
-    std::optional<Slices> chosen = Choose(Of(pool).now, job, demand);
+    std::optional<Slices> chosen = Choose(Of(pool).now, job, demand, kind);
     if (chosen && !IsMixed(*chosen)) {
       return chosen;
     }
@@ -146,7 +298,7 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
     }
     model::ForEachOf(types, [&](std::size_t type) {
       if (!pure) {
-        pure = Choose(Of(pool & classes.OfType(type)).now, job, demand);
+        pure = Choose(Of(pool & classes.OfType(type)).now, job, demand, kind);
       }
     });
     if (pure) {
@@ -156,7 +308,7 @@ std::optional<Slices> Packing::ChooseByType(const JobSpec& job, const Demand& de
   model::NodeClassSet fastest = 0;
   for (const model::NodeClassSet pool : choice.pools) {
     fastest |= pool;
-    if (std::optional<Slices> chosen = Choose(Of(fastest).now, job, demand)) {
+    if (std::optional<Slices> chosen = Choose(Of(fastest).now, job, demand, kind)) {
       return chosen;
     }
   }
@@ -211,7 +363,7 @@ std::optional<Grant> Packing::TryAdd(const JobSpec& job, Demand&& demand, const 
     }
     grant.slices = std::move(*slices);
   }
-  Add(grant);
+  Add(job, grant);
   return grant;
 }
 
@@ -241,17 +393,19 @@ void Packing::Return(const Slices& slices) {
   }
 }
 
-void Packing::Add(const Grant& grant) {
+void Packing::Add(const JobSpec& job, const Grant& grant) {
   if (names_gpus()) {
     Take(grant.slices);
+    requests_.Add(job, grant.slices);
   } else {
     free_.Take(grant.gpus);
   }
 }
 
-void Packing::Remove(const Grant& grant) {
+void Packing::Remove(const JobSpec& job, const Grant& grant) {
   if (names_gpus()) {
     Return(grant.slices);
+    requests_.Remove(job, grant.slices);
   } else {
     free_.Return(grant.gpus);
   }
@@ -281,32 +435,35 @@ Grant Packing::OnNodesUp(const Slices& slices) const {
   return up;
 }
 
-void Packing::Reserve(const Slices& slices) {
+void Packing::Reserve(const JobSpec& job, const Slices& slices) {
   const Grant up = OnNodesUp(slices);
-  Add(up);
+  Add(job, up);
   if (!names_gpus()) {
     return all_free_.Take(up.gpus);
   }
+  reserved_.Add(job, up.slices);
   all_free_.Take(up.slices);
   for (auto& [classes, free] : by_class_) {
     free.all.Take(up.slices);
   }
 }
 
-void Packing::Unreserve(const Slices& slices) {
+void Packing::Unreserve(const JobSpec& job, const Slices& slices) {
   const Grant up = OnNodesUp(slices);
-  Remove(up);
+  Remove(job, up);
   if (!names_gpus()) {
     return all_free_.Return(up.gpus);
   }
+  reserved_.Remove(job, up.slices);
   all_free_.Return(up.slices);
   for (auto& [classes, free] : by_class_) {
     free.all.Return(up.slices);
   }
 }
 
-bool Packing::IsFree(const Grant& grant) const {
-  return names_gpus() ? free_.AreFree(grant.slices) : grant.gpus <= free_.total();
+bool Packing::IsFree(const JobSpec& job, const Grant& grant) const {
+  return names_gpus() ? free_.AreFree(grant.slices) && requests_.Fits(job, grant.slices)
+                      : grant.gpus <= free_.total();
 }
 
 Grant Packing::FreePartOf(const Grant& grant) const {
@@ -322,6 +479,7 @@ Grant Packing::FreePartOf(const Grant& grant) const {
 
 void Packing::Clear() {
   free_ = all_free_;
+  requests_ = reserved_;
   for (auto& [classes, free] : by_class_) {
     free.now = free.all;
   }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "model/blocked.h"
+#include "model/request/request_book.h"
 #include "scheduler/node_choices.h"
 #include "trainyard/component.h"
 #include "trainyard/free_gpus.h"
@@ -27,23 +28,26 @@ class Packing {
   // nodes where it shall not lie otherwise; REQUIRES: it may have others (NodesFor).
   [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, Demand&& demand,
                                             const Grant* former, model::NodeClassSet but = 0);
-  void Add(const Grant& grant);     // REQUIRES: its GPUs are free
-  void Remove(const Grant& grant);  // REQUIRES: it was added
+  // What the job holds. REQUIRES: its GPUs are free.
+  void Add(const JobSpec& job, const Grant& grant);
+  void Remove(const JobSpec& job, const Grant& grant);  // REQUIRES: it was added
+  // GPUs without names. REQUIRES: names_gpus() is false.
+  void AddCount(int gpus) { free_.Take(gpus); }
   // The same GPUs with other CPUs and memory. REQUIRES: `before` was added.
   void Replace(const Slices& before, const Slices& after);
-  [[nodiscard]] bool IsFree(const Grant& grant) const;
+  [[nodiscard]] bool IsFree(const JobSpec& job, const Grant& grant) const;
   // The part of its GPUs that is free, where GPUs are named; else nothing.
   [[nodiscard]] Grant FreePartOf(const Grant& grant) const;
 
+  // The free GPUs that jobs which ask for nothing beside them may have.
+  [[nodiscard]] FreeGpus LeftToSilent() const { return SeenBy(free_, requests_, 1, nullptr); }
   // The free GPUs if nothing were placed.
   [[nodiscard]] const FreeGpus& all_free() const { return all_free_; }
   // A node whose CPUs or memory are given out beyond what it states.
   [[nodiscard]] std::optional<NodeId> Overcommitted() const;
 
   // Why TryAdd refuses a demand of this class now.
-  [[nodiscard]] model::WaitReason WhyNot(const DemandClass& of) {
-    return of.gpus > free_gpus(of) ? model::WaitReason::kGpus : model::WaitReason::kLocality;
-  }
+  [[nodiscard]] model::WaitReason WhyNot(const DemandClass& of);
 
   [[nodiscard]] DemandClass ClassOf(const JobSpec& job, int gpus) const {
     return choices_ == nullptr ? DemandClass{.gpus = gpus} : choices_->ClassOf(job, gpus);
@@ -51,8 +55,8 @@ class Packing {
   [[nodiscard]] int free_gpus() const { return free_.total(); }
   // Free GPUs that such a demand may have, in all and of one node.
   [[nodiscard]] int free_gpus(const DemandClass& of);
-  // Whether such a demand has enough GPUs if nothing is placed. Otherwise it cannot be met until a
-  // node comes up, and is in no other's way.
+  // Whether such a demand has enough GPUs if nothing is placed, with what it asks for beside them.
+  // Otherwise it cannot be met until a node comes up, and is in no other's way.
   [[nodiscard]] bool CanBeMet(const DemandClass& of);
   [[nodiscard]] int free_gpus(NodeId node) const { return free_.count(node); }
   // Whether such a demand may have GPUs of the node.
@@ -63,10 +67,8 @@ class Packing {
   [[nodiscard]] model::NodeClassSet NodesFor(const DemandClass& of) const {
     return several_kinds() ? choices_->Of(of.kind).all : kAllNodes;
   }
-  // GPUs of the largest node that such a demand may use.
-  [[nodiscard]] int largest_node(const DemandClass& of) const {
-    return several_kinds() ? choices_->Of(of.kind).largest_node : free_.largest_node();
-  }
+  // GPUs of the largest node that such a demand may use; 0: it has to lie on several nodes.
+  [[nodiscard]] int largest_node(const DemandClass& of) const;
   // False: where one demand may lie, any may.
   [[nodiscard]] bool several_kinds() const {
     return choices_ != nullptr && choices_->several_kinds();
@@ -77,8 +79,8 @@ class Packing {
   void SetUp(NodeId node, bool up);
   // The GPUs and resources of the slices, where their nodes are up, are not there for anyone, or
   // are again. REQUIRES: they are free, or reserved.
-  void Reserve(const Slices& slices);
-  void Unreserve(const Slices& slices);
+  void Reserve(const JobSpec& job, const Slices& slices);
+  void Unreserve(const JobSpec& job, const Slices& slices);
 
  private:
   static constexpr model::NodeClassSet kAllNodes = 1;  // as one class
@@ -93,7 +95,16 @@ class Packing {
   [[nodiscard]] std::optional<Slices> Find(const JobSpec& job, Demand&& demand, const Grant* former,
                                            model::NodeClassSet but);
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
-                                             const Demand& demand) const;
+                                             const Demand& demand, int kind) const;
+  [[nodiscard]] std::optional<Slices> ChooseAsked(FreeGpus seen, const JobSpec& job, Demand demand,
+                                                  int kind) const;
+  [[nodiscard]] const NodeChoices::Choice* RestrictedBy(int kind) const;
+  [[nodiscard]] int FreeWithoutRequests(const DemandClass& of) const;
+  [[nodiscard]] FreeGpus SeenBy(const FreeGpus& free, const model::RequestBook& book, int gpus,
+                                const NodeChoices::Choice* choice) const;
+  [[nodiscard]] int KindOf(const JobSpec& job, int gpus) const {
+    return choices_ == nullptr ? 0 : choices_->ClassOf(job, gpus).kind;
+  }
   [[nodiscard]] std::optional<Slices> ChooseAmong(const FreeGpus& free, const JobSpec& job,
                                                   const Demand& demand) const;
   [[nodiscard]] bool MayUse(const NodeChoices::Choice& choice, NodeId node) const;
@@ -102,7 +113,8 @@ class Packing {
   [[nodiscard]] Grant OnNodesUp(const Slices& slices) const;
   [[nodiscard]] bool IsMixed(const Slices& slices) const;
   [[nodiscard]] const Free& Of(model::NodeClassSet classes);
-  [[nodiscard]] int CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole);
+  [[nodiscard]] int CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole,
+                             const model::RequestBook& book);
   void Take(const Slices& slices);
   void Return(const Slices& slices);
 
@@ -112,6 +124,8 @@ class Packing {
   NodeChoices* choices_;  // null: every demand may lie anywhere
   FreeGpus free_;
   FreeGpus all_free_;                             // the same with nothing placed
+  model::RequestBook requests_;                   // of those who hold GPUs
+  model::RequestBook reserved_;                   // of those whose GPUs are reserved
   std::map<model::NodeClassSet, Free> by_class_;  // those asked for so far
 };
 

@@ -74,8 +74,8 @@ TEST_F(PackingTest, AJobIsKeptFromNodesThatItAvoids) {
 
 TEST_F(PackingTest, WhatDoesNotFitTakesNothing) {
   Packing packing(cluster_, &lowest_);
-  packing.Add(On(0, 0b0001, 1));
-  packing.Add(On(1, 0b0001, 1));
+  packing.Add(JobSpec(), On(0, 0b0001, 1));
+  packing.Add(JobSpec(), On(1, 0b0001, 1));
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 4}, nullptr), std::nullopt);
   EXPECT_EQ(packing.free_gpus(), 6);
 }
@@ -89,7 +89,7 @@ TEST_F(PackingTest, AJobStaysOnItsFormerGpus) {
 
 TEST_F(PackingTest, FormerGpusThatAreTakenArePlacedAnew) {
   Packing packing(cluster_, &lowest_);
-  packing.Add(On(1, 0b0010, 1));
+  packing.Add(JobSpec(), On(1, 0b0010, 1));
   const Grant former = On(1, 0b0110, 2);
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 2}, &former), On(0, 0b0011, 2));
 }
@@ -109,30 +109,30 @@ TEST_F(PackingTest, FormerGpusOfANodeThatIsDownArePlacedAnew) {
 
 TEST_F(PackingTest, NoGpusAlwaysFit) {
   Packing packing(cluster_, &lowest_);
-  packing.Add(On(0, 0b1111, 4));
-  packing.Add(On(1, 0b1111, 4));
+  packing.Add(JobSpec(), On(0, 0b1111, 4));
+  packing.Add(JobSpec(), On(1, 0b1111, 4));
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 0}, nullptr), Grant{});
 }
 
 TEST_F(PackingTest, WhatIsRemovedIsFreeAgain) {
   Packing packing(cluster_, &lowest_);
-  packing.Add(On(0, 0b1111, 4));
-  packing.Remove(On(0, 0b1111, 4));
+  packing.Add(JobSpec(), On(0, 0b1111, 4));
+  packing.Remove(JobSpec(), On(0, 0b1111, 4));
   EXPECT_EQ(packing.free_gpus(), 8);
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 4}, nullptr), On(0, 0b1111, 4));
 }
 
 TEST_F(PackingTest, SaysWhetherGpusAreMissingOrScattered) {
   Packing packing(cluster_, &lowest_);
-  packing.Add(On(0, 0b0001, 1));
-  packing.Add(On(1, 0b0001, 1));
+  packing.Add(JobSpec(), On(0, 0b0001, 1));
+  packing.Add(JobSpec(), On(1, 0b0001, 1));
   EXPECT_EQ(packing.WhyNot({7}), model::WaitReason::kGpus);
   EXPECT_EQ(packing.WhyNot({4}), model::WaitReason::kLocality);
 }
 
 TEST_F(PackingTest, ClearRemovesEverything) {
   Packing packing(cluster_, &lowest_);
-  packing.Add(On(0, 0b1111, 4));
+  packing.Add(JobSpec(), On(0, 0b1111, 4));
   packing.Clear();
   EXPECT_EQ(packing.free_gpus(), 8);
 }
@@ -140,7 +140,7 @@ TEST_F(PackingTest, ClearRemovesEverything) {
 TEST_F(PackingTest, ClearKeepsNodesDown) {
   Packing packing(cluster_, &lowest_);
   packing.SetUp(NodeAt(0), false);
-  packing.Add(On(1, 0b0001, 1));
+  packing.Add(JobSpec(), On(1, 0b0001, 1));
   packing.Clear();
   EXPECT_EQ(packing.free_gpus(), 4);
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 4}, nullptr), On(1, 0b1111, 4));
@@ -154,13 +154,13 @@ TEST_F(PackingTest, CountingNamesNoGpus) {
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 6}, nullptr), Grant{.gpus = 6});
   EXPECT_EQ(packing.free_gpus(), 2);
   EXPECT_EQ(packing.TryAdd(job_, {.gpus = 3}, nullptr), std::nullopt);
-  packing.Remove({.gpus = 6});
+  packing.Remove(JobSpec(), {.gpus = 6});
   EXPECT_EQ(packing.free_gpus(), 8);
 }
 
 TEST_F(PackingTest, ClearRemovesWhatWasCounted) {
   Packing packing(cluster_);
-  packing.Add({.gpus = 6});
+  packing.Add(JobSpec(), {.gpus = 6});
   packing.Clear();
   EXPECT_EQ(packing.free_gpus(), 8);
 }
@@ -169,8 +169,8 @@ using PackingDeathTest = PackingTest;
 
 TEST_F(PackingDeathTest, NothingIsAddedTwice) {
   Packing packing(cluster_, &lowest_);
-  packing.Add(On(0, 0b0001, 1));
-  EXPECT_DEATH(packing.Add(On(0, 0b0011, 2)), "CHECK");
+  packing.Add(JobSpec(), On(0, 0b0001, 1));
+  EXPECT_DEATH(packing.Add(JobSpec(), On(0, 0b0011, 2)), "CHECK");
 }
 
 // ---------------------------------------------------------------------------------- several types
@@ -217,7 +217,7 @@ TEST_F(TypedPackingTest, WhatIsTakenAndReturnedIsSoForEveryType) {
   const std::optional<Grant> first = Add(Asking(4));
   ASSERT_EQ(first, On(2, 0b1111, 4));
   EXPECT_EQ(Add(Asking(4)), On(3, 0b1111, 4));
-  packing_.Remove(*first);
+  packing_.Remove(JobSpec(), *first);
   EXPECT_EQ(Add(Asking(4, {"A100"})), On(2, 0b1111, 4));
   packing_.Clear();
   packing_.SetUp(NodeAt(2), false);

@@ -52,9 +52,9 @@ void Placer::Refill() {
     }
   }
   for (const JobId job : jobs_.finishing()) {
-    packing_.Reserve(jobs_[job].grant.slices);
+    packing_.Reserve(*jobs_[job].spec, jobs_[job].grant.slices);
     if (counting_) {
-      counting_->Reserve(jobs_[job].grant.slices);
+      counting_->Reserve(*jobs_[job].spec, jobs_[job].grant.slices);
     }
   }
   for (const JobId job : jobs_.running()) {
@@ -63,19 +63,20 @@ void Placer::Refill() {
       continue;
     }
     if (packs_grants()) {
-      packing_.Add(grant);
+      packing_.Add(*jobs_[job].spec, grant);
     }
     if (counting_) {
-      counting_->Add({.gpus = grant.gpus});
+      counting_->AddCount(grant.gpus);
     }
   }
 }
 
-void Placer::EndFinishing(const Grant& grant) {
+void Placer::EndFinishing(JobId job) {
   ClearPlaced();
-  packing_.Unreserve(grant.slices);
+  const model::JobRecord& record = jobs_[job];
+  packing_.Unreserve(*record.spec, record.grant.slices);
   if (counting_) {
-    counting_->Unreserve(grant.slices);
+    counting_->Unreserve(*record.spec, record.grant.slices);
   }
 }
 
@@ -105,14 +106,15 @@ std::vector<JobId> Placer::DroppedBy(const Selection& selection) {
   return RunningUnmarked();
 }
 
-void Placer::Remove(const Grant& grant) {
+void Placer::Remove(JobId job) {
   is_as_placed_ = false;
   if (!packs_grants()) {
     return;
   }
-  packing_.Remove(grant);
+  const model::JobRecord& record = jobs_[job];
+  packing_.Remove(*record.spec, record.grant);
   if (counting_) {
-    counting_->Remove(grant);
+    counting_->Remove(*record.spec, record.grant);
   }
 }
 
@@ -158,7 +160,7 @@ Result<Selection> Placer::PlaceCounted(Selection selection) {
 // What was selected by count and found no place does not count.
 void Placer::CountPlaced() {
   counting_->Clear();
-  counting_->Add({.gpus = packing_.all_free().total() - packing_.free_gpus()});
+  counting_->AddCount(packing_.all_free().total() - packing_.free_gpus());
 }
 
 // With counting, of the jobs that fit by count. Where nobody is preempted, running jobs run on.
@@ -294,7 +296,7 @@ std::vector<JobId> Placer::RunningUnmarked() const {
 std::vector<JobId> Placer::RemoveUnmarked() {
   std::vector<JobId> removed = RunningUnmarked();
   for (const JobId job : removed) {
-    packing_.Remove(jobs_[job].grant);
+    packing_.Remove(*jobs_[job].spec, jobs_[job].grant);
   }
   return removed;
 }
@@ -376,8 +378,11 @@ void Placer::ClearPlaced() {
 
 // The demands of `placed_`, of which the first `same` were the first ones last time, too.
 Result<Selection> Placer::Pack(std::size_t same) {
-  const bool changed = bundle_.packer->Pack({packing_.all_free(), placed_, context_.views, same},
-                                            placed_slices_, memory_.get());
+  const bool changed =
+      std::any_of(placed_.begin(), placed_.end(), [this](const Demand& one) { return Asks(one); })
+          ? PackAround()
+          : bundle_.packer->Pack({packing_.all_free(), placed_, context_.views, same},
+                                 placed_slices_, memory_.get());
   CHECK(placed_slices_.size() == placed_.size());
   if (!changed && is_as_placed_) {
     return Selection{.blocked = placed_blocked_};
@@ -396,6 +401,42 @@ Result<Selection> Placer::Pack(std::size_t same) {
   placed_blocked_ = selection.blocked;
   is_as_placed_ = true;
   return selection;
+}
+
+// For more than GPUs, which no packer looks at.
+bool Placer::Asks(const Demand& demand) const {
+  const JobSpec& job = *jobs_[demand.job].spec;
+  return demand.gpus > 0 && job.traits && job.traits->request != NodeRequest{};
+}
+
+// The jobs that ask for more than GPUs are placed first, in their order, and the others packed
+// around them.
+bool Placer::PackAround() {
+  Packing around = packing_;
+  around.Clear();
+  std::vector<Slices> slices(placed_.size());
+  std::vector<Demand> others;
+  std::vector<std::size_t> numbers;  // of the others
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    if (!Asks(placed_[i])) {
+      others.push_back(placed_[i]);
+      numbers.push_back(i);
+      continue;
+    }
+    const model::JobRecord& job = jobs_[placed_[i].job];
+    if (std::optional<Grant> grant = around.TryAdd(*job.spec, Demand(placed_[i]), &job.grant)) {
+      slices[i] = std::move(grant->slices);
+    }
+  }
+  std::vector<Slices> of_others;
+  const FreeGpus left = around.LeftToSilent();
+  (void)bundle_.packer->Pack({left, others, context_.views, 0}, of_others, memory_.get());
+  CHECK(of_others.size() == others.size());
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    slices[numbers[i]] = std::move(of_others[i]);
+  }
+  placed_slices_ = std::move(slices);
+  return true;
 }
 
 void Placer::BlockUnplaced(Selection& selection) {
@@ -426,7 +467,7 @@ void Placer::TakeMoved(Selection& selection) {
       continue;
     }
     if (held.gpus > 0) {
-      packing_.Remove(held);
+      packing_.Remove(*jobs_[placed_[i].job].spec, held);
     }
     if (gpus > 0) {
       moved.push_back(i);
@@ -467,7 +508,7 @@ void Placer::TakeAll(Selection& selection) {
 void Placer::AddPlaced(std::size_t number, Selection& selection) {
   selection.placed.push_back(
       {placed_[number].job, {.gpus = placed_[number].gpus, .slices = placed_slices_[number]}});
-  packing_.Add(selection.placed.back().grant);
+  packing_.Add(*jobs_[placed_[number].job].spec, selection.placed.back().grant);
 }
 
 void Placer::Tune(Selection& selection, const Snapshot& snapshot) {

@@ -41,10 +41,10 @@ class Placer {
   // What is free and what is held is found anew, from nodes and jobs. O(nodes + running).
   void Refill();
   void SetUp(NodeId node, bool up);
-  // The job has lost the grant, which is still in its record.
-  void Remove(const Grant& grant);
+  // The job has lost its grant, which is still in its record.
+  void Remove(JobId job);
   // The same of a job that finishes: its GPUs, where its nodes are up, are the policy's again.
-  void EndFinishing(const Grant& grant);
+  void EndFinishing(JobId job);
 
   // Where the queue places jobs one by one: the packing, or the count of GPUs (Walk::count_first).
   [[nodiscard]] Packing& of_queue() { return counting_ ? *counting_ : packing_; }
@@ -87,6 +87,8 @@ class Placer {
   template <typename List, typename Same, typename DemandOf>
   [[nodiscard]] Result<Selection> PackList(List& list, Same same, DemandOf demand_of);
   [[nodiscard]] Result<Selection> Pack(std::size_t same);
+  [[nodiscard]] bool Asks(const Demand& demand) const;
+  [[nodiscard]] bool PackAround();
   void ClearPlaced();
   void BlockUnplaced(Selection& selection);
   void TakeAll(Selection& selection);

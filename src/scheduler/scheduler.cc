@@ -128,9 +128,9 @@ void Scheduler::EndGrant(JobId job) {
   }
   const Grant& grant = jobs_[job].grant;
   if (!jobs_.IsFinishing(job)) {
-    return placer_.Remove(grant);
+    return placer_.Remove(job);
   }
-  placer_.EndFinishing(grant);
+  placer_.EndFinishing(job);
   if (queue_) {
     queue_->NoteFreed(grant);
   }

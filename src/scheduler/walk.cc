@@ -43,7 +43,7 @@ Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs
     const Grant& held = jobs.grant(demands[i].job);
     runs[i] = held.gpus > 0;
     if (runs[i]) {
-      packing.Add(held);
+      packing.Add(jobs.spec(demands[i].job), held);
     }
   }
   Selection selection{.complete = true};
@@ -62,7 +62,7 @@ Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs
       victim = LastRunning(runs, i + 1, victim);
       stopped = victim == i;
       if (!stopped) {
-        packing.Remove(jobs.grant(demands[victim].job));
+        packing.Remove(jobs.spec(demands[victim].job), jobs.grant(demands[victim].job));
         runs[victim] = false;
       }
     }

@@ -175,7 +175,7 @@ TEST_F(PlaceSelectedTest, EqualSizesKeepTheOrderOfTheWalk) {
 }
 
 TEST_F(PlaceSelectedTest, WhatWasPackedBeforeIsCleared) {
-  packing_.Add(On(0, 0b1111, 4));
+  packing_.Add(JobSpec(), On(0, 0b1111, 4));
   const Selection placed = PlaceSelected(Counted({4}), {}, jobs_, packing_);
   EXPECT_EQ(placed.placed[0].grant, On(0, 0b1111, 4));
   EXPECT_EQ(packing_.free_gpus(), 4);

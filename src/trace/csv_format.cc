@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/table_faults.h"
+#include "model/request/node_request.h"
 #include "trace/job_times.h"
 
 namespace trainyard::trace {
@@ -60,6 +61,9 @@ class JobReader {
     RETURN_IF_ERROR(TakeBatchPerGpu());
     RETURN_IF_ERROR(CheckDeadline());
     RETURN_IF_ERROR(CheckRange());
+    if (const Status texts = model::CheckTexts(draft_.traits.request); !texts.ok()) {
+      return row_.BadRow(texts.error().message);
+    }
     RETURN_IF_ERROR(CheckDevices());
     if (columns_.needs_work() && !job_.duration.has_value() && !job_.iterations.has_value()) {
       return row_.BadRow("neither duration nor iterations; expected one of them at least");
@@ -225,6 +229,14 @@ class JobReader {
     }
     data->mib = mib.value();
     return {};
+  }
+
+  template <model::HasText T>
+  Status Take(const model::JobFieldInfo& info, T& value) {
+    const JobColumn column = ColumnOf(info);
+    return IsLeftOut(column) || model::ReadText(Text(column), value)
+               ? Status()
+               : Bad(column, model::ExpectedText(value));
   }
 
   // A set of names.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/request/node_request.h"
 #include "trace/writers.h"
 
 #include <fmt/format.h>
@@ -178,6 +179,11 @@ class ValueWriter {
     } else if (data) {
       text_ += part_ == 0 ? data->name : data->home;
     }
+  }
+
+  template <model::HasText T>
+  void Put(const model::JobFieldInfo& /*info*/, const T& value) {
+    text_ += value == T{} ? "" : model::TextOf(value);
   }
 
   void Put(const model::JobFieldInfo& /*info*/, const std::vector<std::string>& names) {

@@ -100,7 +100,7 @@ class QueueByCount {
   }
   void End(JobId job, TimePoint now) {
     if (jobs_.grant(job).gpus > 0) {
-      packing_.Remove(jobs_.grant(job));
+      packing_.Remove(jobs_.spec(job), jobs_.grant(job));
     }
     jobs_.Leave(job);
     queue_->Note(job, JobChange::kLeft, now);

@@ -20,6 +20,7 @@
 #include "live/controller.h"
 #include "live/jobs/job_request.h"
 #include "model/job_fields.h"
+#include "model/request/node_request.h"
 #include "profile/execution_model.h"
 #include "requests/job_file.h"
 #include "scenario/assembly.h"
@@ -137,6 +138,10 @@ class RandomRequests {
     job.set_name(Text());
     if (Maybe()) job.set_user(Text());
     if (Maybe()) job.set_queue(Text());
+    if (Maybe()) job.set_cpus(Maybe() ? "1.5/gpu" : Maybe() ? "8/node" : "12");
+    if (Maybe()) job.set_memory(Maybe() ? "512M/gpu" : Maybe() ? "8G/node" : "100G");
+    if (Maybe()) job.set_exclusive(true);
+    if (Maybe()) job.set_tmp("100G");
     if (Maybe()) job.set_model(Text());
     job.set_gpus(1 + Below(kNodes * kGpus));
     if (Maybe()) job.set_min_gpus(1 + Below(job.gpus()));
@@ -314,6 +319,10 @@ Json JobFileOf(const v1::JobRequest& job) {
   add("begin", job.begin_s(), job.has_begin_s());
   add("dependency", job.dependency(), !job.dependency().empty());
   add("array", job.array(), !job.array().empty());
+  add("cpus", job.cpus(), !job.cpus().empty());
+  add("memory", job.memory(), !job.memory().empty());
+  add("exclusive", true, job.exclusive());
+  add("tmp", job.tmp(), !job.tmp().empty());
   add("batch_size", job.batch_size(), job.batch_size() > 0);
   add("duration", job.duration_s(), job.has_duration_s());
   add("iterations", job.iterations(), job.has_iterations());
@@ -496,6 +505,10 @@ void FormChange(std::vector<SoftDeadline>& deadlines) {
 void FormChange(Slices& devices) { devices = {{.node = NodeAt(1), .gpus = 0b11}}; }
 void FormChange(std::optional<DataSet>& data) { data = {.name = "d", .mib = 5, .home = "/data/d"}; }
 void FormChange(std::vector<std::string>& names) { names = {"A100", "V100"}; }
+void FormChange(CpuRequest& cpus) { cpus = {.milli = 3500, .per = Per::kGpu}; }
+void FormChange(MemoryRequest& memory) { memory = {.mib = 1536, .per = Per::kNode}; }
+void FormChange(TmpRequest& space) { space = {.mib = 2048}; }
+void FormChange(NodeCount& nodes) { nodes = {.least = 1, .most = 2}; }
 void FormChange(std::vector<NodeId>& nodes) { nodes = {NodeAt(1), NodeAt(300)}; }
 
 // Two jobs that have another value in every field between them: a best-effort job has no deadline.
@@ -504,6 +517,10 @@ std::vector<JobSpec> JobsWithAllFields() {
   model::ForEachJobField([&](const auto& field) { FormChange(draft.At(field)); });
   draft.traits.dependency = "afterok:1:2_3,singleton";  // texts of a form
   draft.traits.array = "1-3,7%2";
+  draft.traits.request.node_list = "n[0-1]";
+  draft.traits.request.exclude = "n3,m";
+  draft.traits.request.constraint = "a&(b|!c),d*2";
+  draft.traits.request.licenses = "x:2,y";
   model::JobDraft best_effort = draft;
   draft.spec.best_effort = false;
   best_effort.spec.name = "other";
@@ -583,6 +600,10 @@ std::string TextOf(const model::JobFieldInfo&, const std::optional<DataSet>& dat
   return fmt::format("{}={}:{}", data->name, data->home, data->mib);
 }
 std::string TextOf(const model::JobFieldInfo&, const Slices& /*of FormChange*/) { return "n1:0-1"; }
+template <model::HasText T>
+std::string TextOf(const model::JobFieldInfo&, const T& value) {
+  return model::TextOf(value);
+}
 std::string TextOf(const model::JobFieldInfo&, const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, "|"));
 }

@@ -6,17 +6,54 @@
 #include "model/slices.h"
 
 namespace trainyard::engine {
+namespace {
+
+// Whether the job is counted on its GPUs: of a group that shares them, the first is for all.
+bool IsCounted(JobId job, const Grant& grant) {
+  return grant.group.empty() || grant.group.front() == job;
+}
+
+}  // namespace
 
 Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared,
                model::JobRecords& jobs, const Ledger& ledger, Charges& charges)
-    : rates_(rates), jobs_(jobs), ledger_(ledger), charges_(charges), book_(cluster, shared) {}
+    : rates_(rates),
+      jobs_(jobs),
+      ledger_(ledger),
+      charges_(charges),
+      book_(cluster, shared),
+      requests_(cluster) {}
+
+void Grants::Vacate(JobId id) {
+  const model::JobRecord& job = jobs_[id];
+  book_.Disown(id, job.grant);
+  if (IsCounted(id, job.grant)) {
+    requests_.Remove(*job.spec, job.grant.slices);
+  }
+}
+
+void Grants::Occupy(JobId id, const Grant& grant) {
+  book_.Own(id, grant);
+  if (IsCounted(id, grant)) {
+    requests_.Add(*jobs_.At(id).spec, grant.slices);
+  }
+}
+
+std::string Grants::Conflict(JobId id, const Grant& grant) const {
+  std::string conflict = book_.Conflict(id, grant);
+  if (conflict.empty() && IsCounted(id, grant)) {
+    conflict = requests_.WhyNot(*jobs_.At(id).spec, grant.slices);
+    conflict = conflict.empty() ? conflict : "is given " + conflict;
+  }
+  return conflict;
+}
 
 bool Grants::OccupyAll() {
   return std::all_of(jobs_.running().begin(), jobs_.running().end(), [this](JobId job) {
     const Grant& grant = jobs_.At(job).grant;
     const bool possible = grant.slices.empty() || book_.Conflict(job, grant).empty();
     if (possible) {
-      book_.Own(job, grant);
+      Occupy(job, grant);
     }
     return possible;
   });
@@ -60,7 +97,7 @@ model::ActionKind Grants::Give(const scheduler::Placed& placed, TimePoint now) {
 void Grants::Take(JobId id, TimePoint now) {
   model::JobRecord& job = jobs_[id];
   ledger_.Accrue(job, now);
-  book_.Disown(id, job.grant);
+  Vacate(id);
   charges_.Stop(job);
   job.grant.gpus = 0;
   job.grant.slices.clear();  // its storage is for the next grant
@@ -76,7 +113,7 @@ void Grants::Take(JobId id, TimePoint now) {
 void Grants::Release(JobId id) {
   model::JobRecord& job = jobs_[id];
   if (job.grant.gpus > 0) {
-    book_.Disown(id, job.grant);
+    Vacate(id);
     charges_.Stop(job);
     job.grant = {};
     jobs_.Stop(id);

@@ -11,6 +11,7 @@
 #include "model/event.h"
 #include "model/gpu_book.h"
 #include "model/job_records.h"
+#include "model/request/request_book.h"
 #include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
 
@@ -28,11 +29,9 @@ class Grants {
   // What is asked of the book before a grant: the GPUs that the job holds are free for others and
   // for itself; why the job may not hold these besides what is held (empty: it may); they are
   // taken.
-  void Vacate(JobId job) { book_.Disown(job, jobs_[job].grant); }
-  [[nodiscard]] std::string Conflict(JobId job, const Grant& grant) const {
-    return book_.Conflict(job, grant);
-  }
-  void Occupy(JobId job, const Grant& grant) { book_.Own(job, grant); }
+  void Vacate(JobId job);
+  [[nodiscard]] std::string Conflict(JobId job, const Grant& grant) const;
+  void Occupy(JobId job, const Grant& grant);
   [[nodiscard]] int used_gpus() const { return book_.used(); }
 
   // The job holds the grant from now on; says what that is to it. REQUIRES: it was vacated and the
@@ -67,6 +66,7 @@ class Grants {
   const Ledger& ledger_;
   Charges& charges_;
   model::GpuBook book_;
+  model::RequestBook requests_;
   std::vector<JobId> changed_;
 };
 

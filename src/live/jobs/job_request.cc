@@ -21,6 +21,7 @@
 #include "base/try.h"
 #include "live/notices/notices.h"
 #include "model/conditions.h"
+#include "model/request/node_request.h"
 #include "profile/throughput_table.h"
 #include "service/calls.h"
 #include "supervisor/worker_environment.h"
@@ -123,6 +124,15 @@ class RequestReader {
                               : InvalidArgument("the " + std::string(info.name) +
                                                 " has control characters or more than " +
                                                 std::to_string(most) + " bytes");
+  }
+  // An empty one is not stated.
+  template <model::HasText T>
+  Status Take(const model::JobFieldInfo& info, T& value) {
+    const ReadAt at(info.request, request_);
+    const std::string text = at.reflection().GetString(*at.message, at.field);
+    return text.empty() || model::ReadText(text, value)
+               ? Status()
+               : Bad(info, text, std::string(model::ExpectedText(value)));
   }
   // 0 is a number that is not stated.
   template <std::signed_integral T>
@@ -290,6 +300,7 @@ Status Settle(model::JobDraft& draft) {
   if (!draft.traits.array.empty()) {
     RETURN_IF_ERROR(model::ParseArray(draft.traits.array));
   }
+  RETURN_IF_ERROR(model::CheckTexts(draft.traits.request));
   if (job.best_effort) {
     job.deadline.reset();
     draft.traits.deadlines.clear();
@@ -447,6 +458,10 @@ class RequestWriter {
     if (value) {
       Put(info, *value);
     }
+  }
+  template <model::HasText T>
+  void Put(const model::JobFieldInfo& info, const T& value) {
+    SetInRequest(info.request, value == T{} ? std::string() : model::TextOf(value), request_);
   }
   void Put(const model::JobFieldInfo& info, const Duration& time) { Put(info, Seconds(time)); }
   void Put(const model::JobFieldInfo& info, const TimePoint& time) {

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/text.h"
+#include "model/request/node_request.h"
 
 namespace trainyard::live {
 namespace {
@@ -64,6 +65,10 @@ struct TypeFor<std::vector<SoftDeadline>> {
 template <>
 struct TypeFor<std::vector<std::string>> {
   static constexpr const char* kName = "repeated string";
+};
+template <model::HasText T>
+struct TypeFor<T> {
+  static constexpr const char* kName = "string";
 };
 template <>
 struct TypeFor<std::optional<DataSet>> {

@@ -228,12 +228,18 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
 
 std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
   const JobSpec& spec = *RecordOf(id).spec;
+  const std::string asks = model::TextOf(model::PartOf<JobTraits>(spec).request);
   switch (blocked.reason) {
+    case model::WaitReason::kResources:
+      return asks.empty() ? "not enough CPUs or memory beside free GPUs: others have asked for them"
+                          : "no room for " + GpusText(spec.gpus) + " with " + asks +
+                                ", though enough GPUs are free";
     case model::WaitReason::kGpus:
       return NotEnough(spec);
     case model::WaitReason::kLocality:
-      return depth_ == Depth::kBrief ? "no place for " + GpusText(spec.gpus) + " together"
-                                     : NotEnough(spec);
+      return !asks.empty()             ? "no place for " + GpusText(spec.gpus) + " with " + asks
+             : depth_ == Depth::kBrief ? "no place for " + GpusText(spec.gpus) + " together"
+                                       : NotEnough(spec);
     case model::WaitReason::kBehindHead:
       return "behind an earlier job";
     case model::WaitReason::kNever:

@@ -32,22 +32,25 @@ class Reservation {
 
   // Whether the job still finds a place if another one holds these GPUs at that time; then the
   // other one is taken into account from now on.
-  [[nodiscard]] bool TryBeside(const Grant& other) {
-    if (later_.IsFree(other)) {
-      later_.Add(other);
+  [[nodiscard]] bool TryBeside(const JobSpec& job, const Grant& other) {
+    if (later_.IsFree(job, other)) {
+      later_.Add(job, other);
       return true;
     }
-    later_.Remove(grant_);
-    later_.Add(other);
-    if (std::optional<Grant> elsewhere = later_.TryAdd(job_, {.gpus = grant_.gpus}, nullptr)) {
-      grant_ = std::move(*elsewhere);
-      return true;
+    later_.Remove(job_, grant_);
+    if (later_.IsFree(job, other)) {
+      later_.Add(job, other);
+      if (std::optional<Grant> elsewhere = later_.TryAdd(job_, {.gpus = grant_.gpus}, nullptr)) {
+        grant_ = std::move(*elsewhere);
+        return true;
+      }
+      later_.Remove(job, other);
     }
-    later_.Remove(other);
-    later_.Add(grant_);
+    later_.Add(job_, grant_);
     return false;
   }
-  void Forget(const Grant& other) { later_.Remove(other); }
+  void Forget(const JobSpec& job, const Grant& other) { later_.Remove(job, other); }
+  [[nodiscard]] const JobSpec& spec() const { return job_; }
   // Where it would lie.
   [[nodiscard]] const Grant& grant() const { return grant_; }
 
@@ -63,6 +66,7 @@ class Reservation {
 struct Release {
   TimePoint at{};
   const Grant* grant = nullptr;
+  const JobSpec* job = nullptr;
 };
 
 // Numbers of GPUs over time that are promised to the first that wait, of each set of nodes so many.
@@ -297,13 +301,14 @@ class Backfiller {
     if (!grant) {
       return Close(waiting, packing_.WhyNot(waiting.of));
     }
-    if (DelaysNobody(*grant, end)) {
+    const JobSpec& spec = SpecOf(waiting);
+    if (DelaysNobody(spec, *grant, end)) {
       return Place(waiting, std::move(*grant));
     }
-    packing_.Remove(*grant);
+    packing_.Remove(spec, *grant);
     grant = TryAround(waiting, end);
-    if (grant && !DelaysNobody(*grant, end)) {
-      packing_.Remove(*grant);
+    if (grant && !DelaysNobody(spec, *grant, end)) {
+      packing_.Remove(spec, *grant);
       grant.reset();
     }
     return grant ? Place(waiting, std::move(*grant))
@@ -317,31 +322,31 @@ class Backfiller {
 
   // As if those who wait before had what they will have of the free GPUs.
   [[nodiscard]] std::optional<Grant> TryAround(const WaitingJob& waiting, TimePoint end) {
-    std::vector<Grant> kept;
+    std::vector<std::pair<const JobSpec*, Grant>> kept;
     for (const Reservation& one : reservations_) {
       if (end > one.from()) {
-        kept.push_back(packing_.FreePartOf(one.grant()));
-        packing_.Add(kept.back());
+        kept.emplace_back(&one.spec(), packing_.FreePartOf(one.grant()));
+        packing_.Add(*kept.back().first, kept.back().second);
       }
     }
     std::optional<Grant> grant = TryAdd(waiting, left_);
-    for (const Grant& free : kept) {
-      packing_.Remove(free);
+    for (const auto& [job, free] : kept) {
+      packing_.Remove(*job, free);
     }
     return grant;
   }
 
-  [[nodiscard]] bool DelaysNobody(const Grant& grant, TimePoint end) {
+  [[nodiscard]] bool DelaysNobody(const JobSpec& job, const Grant& grant, TimePoint end) {
     if (promises_.AreBrokenBy(grant, end)) {
       return false;
     }
     for (std::size_t i = 0; i < reservations_.size(); ++i) {
-      if (end <= reservations_[i].from() || reservations_[i].TryBeside(grant)) {
+      if (end <= reservations_[i].from() || reservations_[i].TryBeside(job, grant)) {
         continue;
       }
       for (std::size_t earlier = 0; earlier < i; ++earlier) {
         if (end > reservations_[earlier].from()) {
-          reservations_[earlier].Forget(grant);
+          reservations_[earlier].Forget(job, grant);
         }
       }
       return false;
@@ -365,7 +370,7 @@ class Backfiller {
     Packing later = packing_;
     for (std::size_t i = 0; i < releases.size() && releases[i].at != kEndOfTime; ++i) {
       if (releases[i].grant != nullptr) {
-        later.Remove(*releases[i].grant);
+        later.Remove(*releases[i].job, *releases[i].grant);
       }
       const bool is_last = i + 1 == releases.size() || releases[i + 1].at != releases[i].at;
       if (!is_last || later.free_gpus(head.of) < head.of.gpus) {
@@ -387,11 +392,11 @@ class Backfiller {
     std::vector<Release> releases{{.at = now_}};
     for (const Ranked& ranked : list_) {
       if (const Grant& grant = standings_.jobs().grant(ranked.job); grant.gpus > 0) {
-        releases.push_back({EndOf(ranked.job), &grant});
+        releases.push_back({EndOf(ranked.job), &grant, &standings_.jobs().spec(ranked.job)});
       }
     }
     for (const Placed& placed : selection_.placed) {
-      releases.push_back({EndOf(placed.job), &placed.grant});
+      releases.push_back({EndOf(placed.job), &placed.grant, &standings_.jobs().spec(placed.job)});
     }
     std::stable_sort(releases.begin(), releases.end(),
                      [](const Release& a, const Release& b) { return a.at < b.at; });

@@ -254,7 +254,7 @@ Displacement::Outcome Displacement::EvictTail(const JobView& job, TimePoint now,
       break;
     }
     outcome.displaced.push_back(worst->job);
-    packing.Remove(jobs_.grant(worst->job));
+    packing.Remove(jobs_.spec(worst->job), jobs_.grant(worst->job));
     outcome.grant = packing.TryAdd(*job.spec, {.gpus = job.spec->gpus}, nullptr);
   }
   return outcome;
@@ -264,12 +264,12 @@ Displacement::Outcome Displacement::EvictTail(const JobView& job, TimePoint now,
 std::optional<Grant> Displacement::TakeFrom(const std::vector<JobId>& victims, const JobView& job,
                                             Packing& packing) const {
   for (const JobId victim : victims) {
-    packing.Remove(jobs_.grant(victim));
+    packing.Remove(jobs_.spec(victim), jobs_.grant(victim));
   }
   std::optional<Grant> grant = packing.TryAdd(*job.spec, {.gpus = job.spec->gpus}, job.grant);
   if (!grant) {
     for (const JobId victim : victims) {
-      packing.Add(jobs_.grant(victim));
+      packing.Add(jobs_.spec(victim), jobs_.grant(victim));
     }
   }
   return grant;
@@ -282,8 +282,8 @@ std::vector<JobId> Displacement::InTheWay(const std::vector<JobId>& victims,
   std::vector<JobId> others;
   for (auto victim = victims.rbegin(); victim != victims.rend(); ++victim) {
     const Grant& held = jobs_.grant(*victim);
-    if (packing.IsFree(held)) {
-      packing.Add(held);
+    if (packing.IsFree(jobs_.spec(*victim), held)) {
+      packing.Add(jobs_.spec(*victim), held);
     } else {
       others.push_back(*victim);
     }

@@ -217,10 +217,10 @@ TEST(TomlClusterTest, RefusesUnknownKeys) {
   EXPECT_EQ(TomlError("[[nodes]]\ngpus = 8\ngpu_typ = \"a\"\n"),
             "c.toml:3: unknown [[nodes]] key 'gpu_typ'; did you mean 'gpu_type'?; known: count, "
             "gpus, gpu_type, cpus, memory_gb, switch, cache_gb, remote_mb_per_s, name, "
-            "host, labels");
+            "host, labels, tmp_gb");
   EXPECT_EQ(TomlError("[[node]]\ngpus = 8\n"),
             "c.toml:1: unknown top-level key 'node'; did you mean 'nodes'?; known: cluster, "
-            "nodes, gpu_types, partitions, failures");
+            "nodes, gpu_types, partitions, licenses, failures");
   EXPECT_EQ(TomlError("[cluster]\nnam = \"x\"\n"),
             "c.toml:2: unknown [cluster] key 'nam'; did you mean 'name'?; known: name, "
             "checkpoint_interval");

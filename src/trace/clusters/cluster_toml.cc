@@ -40,6 +40,7 @@ struct NodeGroup {
   std::string prefix = "n";
   std::string host;  // the whole name of the one node
   std::vector<std::string> labels;
+  std::optional<double> tmp_gb;
 };
 
 // Lists of nodes, as commands take them, are written with these.
@@ -74,7 +75,7 @@ Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
   NodeGroup group;
   RETURN_IF_ERROR(io::FirstFailure({
       section.CheckKeys({"count", "gpus", "gpu_type", "cpus", "memory_gb", "switch", "cache_gb",
-                         "remote_mb_per_s", "name", "host", "labels"}),
+                         "remote_mb_per_s", "name", "host", "labels", "tmp_gb"}),
       section.Has("gpus") ? Status{} : section.Bad("no 'gpus'; expected the GPUs of a node"),
       section.ReadInteger("count", {.least = 1, .most = kMostNodes}, group.count),
       section.ReadInteger("gpus", {.least = 1, .most = kMaxGpusPerNode}, group.gpus),
@@ -89,6 +90,7 @@ Result<NodeGroup> ReadGroup(const io::TomlSection& section) {
       CheckNodeName(section, "name", group.prefix),
       CheckNodeName(section, "host", group.host),
       section.ReadTexts("labels", R"(["nvlink"])", group.labels),
+      section.ReadNumber("tmp_gb", {.most = kMostAmount}, group.tmp_gb),
   }));
   RETURN_IF_ERROR(CheckLabels(section, group.labels));
   if (!group.host.empty() && (group.count != 1 || section.Has("name"))) {
@@ -162,9 +164,10 @@ class ClusterParser {
   ClusterParser(const std::string& path, const io::TomlTable& root) : path_(path), root_(root) {}
 
   [[nodiscard]] Result<Cluster> Parse() {
-    for (const auto part : {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral,
-                            &ClusterParser::ReadNodes, &ClusterParser::ReadTypes,
-                            &ClusterParser::ReadPartitions, &ClusterParser::ReadFailures}) {
+    for (const auto part :
+         {&ClusterParser::ReadRoot, &ClusterParser::ReadGeneral, &ClusterParser::ReadNodes,
+          &ClusterParser::ReadTypes, &ClusterParser::ReadPartitions, &ClusterParser::ReadLicenses,
+          &ClusterParser::ReadFailures}) {
       RETURN_IF_ERROR((this->*part)());
     }
     return std::move(cluster_);
@@ -176,7 +179,8 @@ class ClusterParser {
   [[nodiscard]] io::TomlSection Root() const { return {path_, "top-level", root_}; }
 
   Status ReadRoot() {
-    return Root().CheckKeys({"cluster", "nodes", "gpu_types", "partitions", "failures"});
+    return Root().CheckKeys(
+        {"cluster", "nodes", "gpu_types", "partitions", "licenses", "failures"});
   }
 
   Status ReadGeneral() {
@@ -246,8 +250,35 @@ class ClusterParser {
            .switch_index = static_cast<int>(group.switch_index),
            .cache_mib = std::llround(group.cache_gb.value_or(0) * 1024),
            .remote_kbps = std::llround(group.remote_mb_per_s.value_or(0) * 1000),
-           .labels = group.labels});
+           .labels = group.labels,
+           .tmp_mib = std::llround(group.tmp_gb.value_or(0) * 1024)});
     }
+    return {};
+  }
+
+  Status ReadLicenses() {
+    return ForEachTable("licenses", "[[licenses]]", &ClusterParser::AddLicense);
+  }
+
+  Status AddLicense(const io::TomlSection& section) {
+    License license;
+    std::int64_t count = 0;
+    RETURN_IF_ERROR(io::FirstFailure({
+        section.CheckKeys({"name", "count"}),
+        section.Has("name") ? Status{} : section.Bad("no 'name'; expected that of a licence"),
+        section.Has("count") ? Status{} : section.Bad("no 'count'; expected how many there are"),
+        section.ReadText("name", license.name),
+        section.ReadInteger("count", {.least = 1, .most = kMostNodes}, count),
+    }));
+    license.count = static_cast<int>(count);
+    const auto same = [&license](const License& other) { return other.name == license.name; };
+    if (license.name.find_first_of(" ,:") != std::string::npos ||
+        std::any_of(cluster_.licenses.begin(), cluster_.licenses.end(), same)) {
+      return section.BadKey("name", "'" + license.name +
+                                        "'; expected a name without blanks, commas and colons "
+                                        "that no other licence has");
+    }
+    cluster_.licenses.push_back(std::move(license));
     return {};
   }
 

@@ -14,6 +14,7 @@
 #include "base/try.h"
 #include "io/json.h"
 #include "io/text_check.h"
+#include "model/request/node_request.h"
 #include "trace/column_map.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
@@ -51,7 +52,7 @@ template <typename T>
 constexpr ColumnKind KindOf(std::size_t part) {
   if constexpr (std::is_same_v<T, bool>) {
     return ColumnKind::kFlag;
-  } else if constexpr (std::is_same_v<T, std::string>) {
+  } else if constexpr (std::is_same_v<T, std::string> || model::HasText<T>) {
     return ColumnKind::kId;
   } else if constexpr (std::is_same_v<T, TimePoint> ||
                        std::is_same_v<T, std::optional<TimePoint>> ||

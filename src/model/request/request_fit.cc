@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/request/request_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <string_view>
+
+#include "base/name_list.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "model/request/node_request.h"
+#include "model/request/request_book.h"
+#include "model/resource_amounts.h"
+
+namespace trainyard::model {
+
+Resources NeedOn(const NodeSpec& node, const NodeRequest& request, int gpus, int of) {
+  const auto part = [&](std::int64_t amount, Per per) {
+    return per == Per::kNode  ? amount
+           : per == Per::kGpu ? amount * gpus
+           : of == 0          ? amount
+                              : (amount * gpus + of - 1) / of;
+  };
+  Resources need{.milli_cpus = part(request.cpus.milli, request.cpus.per),
+                 .memory_mib = part(request.memory.mib, request.memory.per)};
+  if (request.exclusive) {
+    need = Most(need,
+                {.milli_cpus = node.capacity.milli_cpus, .memory_mib = node.capacity.memory_mib});
+  }
+  return need;
+}
+
+SpreadRules RulesFor(const Cluster& cluster, const NodeRequest& request) {
+  const auto names_of = [](const std::string& list) {
+    return list.empty() ? std::vector<std::string>() : base::ExpandNames(list).value();
+  };
+  const std::vector<std::string> listed = names_of(request.node_list);
+  const std::vector<std::string> excluded = names_of(request.exclude);
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const Constraint constraint =
+      request.constraint.empty() ? Constraint() : Constraint::Parse(request.constraint).value();
+  SpreadRules rules{.open = {}, .nodes = request.nodes, .counted = {}};
+  rules.open.reserve(cluster.nodes.size());
+  for (const NodeSpec& node : cluster.nodes) {
+    rules.open.push_back((listed.empty() || has(listed, node.name)) && !has(excluded, node.name) &&
+                         constraint.Admits(node.labels) &&
+                         (node.tmp_mib == 0 || node.tmp_mib >= request.tmp.mib));
+  }
+  int largest = 0;
+  int together = 0;
+  for (std::size_t i = 0; i < constraint.counted(); ++i) {
+    std::vector<bool> meets;
+    meets.reserve(cluster.nodes.size());
+    for (const NodeSpec& node : cluster.nodes) {
+      meets.push_back(constraint.Meets(i, node.labels));
+    }
+    rules.counted.emplace_back(constraint.CountOf(i), std::move(meets));
+    largest = std::max(largest, constraint.CountOf(i));
+    together += constraint.CountOf(i);
+  }
+  if (rules.nodes.least == 0 && !listed.empty()) {
+    const int all = static_cast<int>(listed.size());
+    rules.nodes = {.least = all, .most = all};
+  } else if (rules.nodes.least == 0 && largest > 0) {
+    rules.nodes = {.least = largest, .most = together};
+  }
+  return rules;
+}
+
+namespace {
+
+// Chooses for one number of nodes.
+class Spreading {
+ public:
+  Spreading(const SpreadRules& rules, int gpus, int nodes)
+      : rules_(rules), nodes_(nodes), small_(gpus / nodes), large_parts_(gpus % nodes) {}
+
+  // Every node gets `small_` GPUs, `large_parts_` of them one more. The tightest first; large parts
+  // where they fit.
+  [[nodiscard]] std::vector<std::pair<NodeId, int>> Choose(std::vector<NodeOffer> offers) {
+    std::erase_if(offers, [this](const NodeOffer& one) { return one.most < small_; });
+    std::stable_sort(offers.begin(), offers.end(),
+                     [](const NodeOffer& a, const NodeOffer& b) { return a.order < b.order; });
+    if (rules_.counted.empty()) {
+      return Taken(offers, nodes_);
+    }
+    // By what they count for: how many to take of each kind is tried.
+    std::map<unsigned, std::vector<NodeOffer>> kinds;
+    for (const NodeOffer& one : offers) {
+      unsigned kind = 0;
+      for (std::size_t i = 0; i < rules_.counted.size(); ++i) {
+        kind |= rules_.counted[i].second[Index(one.node)] ? 1U << i : 0U;
+      }
+      kinds[kind].push_back(one);
+    }
+    kinds_.assign(kinds.begin(), kinds.end());
+    std::vector<NodeOffer> chosen;
+    return TryFrom(0, nodes_, chosen);
+  }
+
+ private:
+  using Choice = std::vector<std::pair<NodeId, int>>;
+
+  // The first `count` that do, `large_parts_` of them with room for one more.
+  [[nodiscard]] Choice Taken(const std::vector<NodeOffer>& offers, int count) const {
+    Choice choice;
+    std::vector<bool> used(offers.size());
+    const auto take = [&](int parts, int gpus) {
+      for (std::size_t i = 0; i < offers.size() && parts > 0; ++i) {
+        if (!used[i] && offers[i].most >= gpus) {
+          used[i] = true;
+          choice.emplace_back(offers[i].node, gpus);
+          --parts;
+        }
+      }
+      return parts == 0;
+    };
+    if (!take(large_parts_, small_ + 1) || !take(count - large_parts_, small_)) {
+      return {};
+    }
+    std::sort(choice.begin(), choice.end());
+    return choice;
+  }
+
+  // `left` more nodes of the kinds from `at` on.
+  [[nodiscard]] Choice TryFrom(std::size_t at, int left, std::vector<NodeOffer>& chosen) {
+    if (at == kinds_.size()) {
+      return left == 0 && MeetsCounts(chosen) ? Taken(chosen, nodes_) : Choice();
+    }
+    // Of a kind those with room for a large part go first, as only the number of the others counts.
+    std::vector<NodeOffer> of_kind = kinds_[at].second;
+    std::stable_partition(of_kind.begin(), of_kind.end(),
+                          [this](const NodeOffer& one) { return one.most > small_; });
+    const std::size_t before = chosen.size();
+    for (int count = 0; count <= std::min<int>(left, static_cast<int>(of_kind.size())); ++count) {
+      chosen.resize(before);
+      chosen.insert(chosen.end(), of_kind.begin(), of_kind.begin() + count);
+      if (Choice choice = TryFrom(at + 1, left - count, chosen); !choice.empty()) {
+        return choice;
+      }
+    }
+    chosen.resize(before);
+    return {};
+  }
+  [[nodiscard]] bool MeetsCounts(const std::vector<NodeOffer>& chosen) const {
+    return std::all_of(rules_.counted.begin(), rules_.counted.end(), [&](const auto& counted) {
+      return std::count_if(chosen.begin(), chosen.end(), [&](const NodeOffer& one) {
+               return counted.second[Index(one.node)];
+             }) >= counted.first;
+    });
+  }
+
+  const SpreadRules& rules_;
+  const int nodes_;
+  const int small_;
+  const int large_parts_;
+  std::vector<std::pair<unsigned, std::vector<NodeOffer>>> kinds_;
+};
+
+}  // namespace
+
+std::vector<std::pair<NodeId, int>> Spread(const SpreadRules& rules, int gpus,
+                                           const std::vector<NodeOffer>& offers) {
+  const int most = std::min({rules.nodes.most, gpus, static_cast<int>(offers.size())});
+  for (int nodes = rules.nodes.least; nodes <= most; ++nodes) {
+    auto choice = Spreading(rules, gpus, nodes).Choose(offers);
+    if (!choice.empty()) {
+      return choice;
+    }
+  }
+  return {};
+}
+
+std::vector<std::pair<NodeId, int>> FewestNodes(const FreeGpus& free, int gpus) {
+  std::vector<NodeId> nodes;
+  for (std::size_t i = 0; i < free.cluster().nodes.size(); ++i) {
+    if (free.up(NodeAt(i)) && free.count(NodeAt(i)) > 0) {
+      nodes.push_back(NodeAt(i));
+    }
+  }
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [&free](NodeId a, NodeId b) { return free.count(a) > free.count(b); });
+  std::vector<std::pair<NodeId, int>> parts;
+  for (std::size_t i = 0; i < nodes.size() && gpus > 0; ++i) {
+    const int here = std::min(gpus, free.count(nodes[i]));
+    parts.emplace_back(nodes[i], here);
+    gpus -= here;
+  }
+  std::sort(parts.begin(), parts.end());
+  return gpus == 0 ? parts : std::vector<std::pair<NodeId, int>>();
+}
+
+// -------------------------------------------------------------------------- what could never fit
+
+namespace {
+
+std::string GpusText(int gpus) { return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"); }
+
+// A job's request against a cluster on which nothing runs.
+class NeverFits {
+ public:
+  NeverFits(const Cluster& cluster, const JobSpec& job, const std::vector<bool>& may_lie)
+      : cluster_(cluster),
+        job_(job),
+        request_(job.traits->request),
+        may_lie_(may_lie),
+        rules_(RulesFor(cluster, request_)) {}
+
+  [[nodiscard]] Status Check() {
+    RETURN_IF_ERROR(CheckNames(request_.node_list));
+    RETURN_IF_ERROR(CheckNames(request_.exclude));
+    RETURN_IF_ERROR(CheckLicenses());
+    RETURN_IF_ERROR(CheckNodeCount());
+    RETURN_IF_ERROR(CheckOpen());
+    return CheckRoom();
+  }
+
+ private:
+  [[nodiscard]] Status CheckNames(const std::string& list) const {
+    if (list.empty()) {
+      return {};
+    }
+    const std::vector<std::string> names = base::ExpandNames(list).value();
+    for (const std::string& name : names) {
+      const bool is_there =
+          std::any_of(cluster_.nodes.begin(), cluster_.nodes.end(),
+                      [&name](const NodeSpec& node) { return node.name == name; });
+      if (!is_there) {
+        std::vector<std::string_view> known;
+        for (const NodeSpec& node : cluster_.nodes) {
+          known.push_back(node.name);
+        }
+        const std::string_view nearest = base::NearestName(name, known);
+        return InvalidArgument("it names node '" + name + "', which the cluster has not" +
+                               (nearest.empty()
+                                    ? "; expected one of its nodes"
+                                    : "; did you mean '" + std::string(nearest) + "'?"));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status CheckLicenses() const {
+    if (request_.licenses.empty()) {
+      return {};
+    }
+    const std::vector<License> named = ParseLicenses(request_.licenses).value();
+    for (const License& one : named) {
+      const auto known =
+          std::find_if(cluster_.licenses.begin(), cluster_.licenses.end(),
+                       [&one](const License& other) { return other.name == one.name; });
+      if (known == cluster_.licenses.end()) {
+        return InvalidArgument("it asks for licences '" + one.name +
+                               "', which the cluster has not; expected names of [[licenses]] of "
+                               "its configuration");
+      }
+      if (known->count < one.count) {
+        return InvalidArgument("it asks for " + std::to_string(one.count) + " licences '" +
+                               one.name + "'; the cluster has " + std::to_string(known->count));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status CheckNodeCount() const {
+    if (rules_.nodes.least > job_.gpus) {
+      return InvalidArgument("it asks for " + std::to_string(rules_.nodes.least) + " nodes and " +
+                             GpusText(job_.gpus) +
+                             "; expected a GPU for each of its nodes at least");
+    }
+    return {};
+  }
+
+  // Whether any node is left by names, labels, types and partition.
+  [[nodiscard]] Status CheckOpen() {
+    open_ = 0;
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+      open_ += MayLie(i) ? 1 : 0;
+    }
+    if (open_ > 0) {
+      return {};
+    }
+    std::string why;
+    const auto add = [&why](const std::string& name, const std::string& value) {
+      if (!value.empty()) {
+        why += (why.empty() ? " " : ", ") + name + " '" + value + "'";
+      }
+    };
+    add("node list", request_.node_list);
+    add("exclude", request_.exclude);
+    add("constraint", request_.constraint);
+    if (request_.tmp.mib > 0) {
+      std::int64_t most = 0;
+      for (const NodeSpec& node : cluster_.nodes) {
+        most = std::max(most, node.tmp_mib);
+      }
+      add("space for temporary files", MibText(request_.tmp.mib));
+      why += " (the most of a node is " + MibText(most) + ")";
+    }
+    std::string labels;
+    for (const std::string& label : LabelsThereAre()) {
+      labels += (labels.empty() ? "" : ", ") + label;
+    }
+    return InvalidArgument("none of the nodes that it may have meets" + why +
+                           (request_.constraint.empty() ? ""
+                            : labels.empty()            ? "; no node has a label"
+                                                        : "; labels that there are: " + labels));
+  }
+
+  [[nodiscard]] std::vector<std::string> LabelsThereAre() const {
+    std::vector<std::string> labels;
+    for (const NodeSpec& node : cluster_.nodes) {
+      labels.insert(labels.end(), node.labels.begin(), node.labels.end());
+    }
+    std::sort(labels.begin(), labels.end());
+    labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+    return labels;
+  }
+
+  [[nodiscard]] bool MayLie(std::size_t node) const { return may_lie_[node] && rules_.open[node]; }
+
+  // With so much of the request: the GPUs that it could have of each node that is left.
+  [[nodiscard]] std::vector<NodeOffer> Offers(const NodeRequest& part) const {
+    const RequestBook empty(cluster_);
+    std::vector<NodeOffer> offers;
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+      const int most =
+          MayLie(i) ? empty.MostGpus(part, job_.gpus, NodeAt(i), cluster_.nodes[i].gpus) : 0;
+      if (most > 0) {
+        offers.push_back({.node = NodeAt(i), .most = most, .order = 0});
+      }
+    }
+    return offers;
+  }
+  [[nodiscard]] bool Fits(const NodeRequest& part) const {
+    const std::vector<NodeOffer> offers = Offers(part);
+    if (rules_.nodes.least > 0) {
+      return !Spread(rules_, job_.gpus, offers).empty();
+    }
+    return GpusOf(offers) >= job_.gpus;
+  }
+  static int GpusOf(const std::vector<NodeOffer>& offers) {
+    return std::accumulate(offers.begin(), offers.end(), 0,
+                           [](int sum, const NodeOffer& one) { return sum + one.most; });
+  }
+
+  // Which part of the request is too much: GPUs on such nodes, CPUs, memory, or all together.
+  [[nodiscard]] Status CheckRoom() const {
+    if (Fits(request_)) {
+      return {};
+    }
+    const std::string spread =
+        rules_.nodes.least == 0 ? ""
+        : rules_.nodes.most == 1
+            ? " on one node"
+            : " on " + TextOf(rules_.nodes) + " nodes" +
+                  (rules_.counted.empty() ? "" : " that meet '" + request_.constraint + "'");
+    const NodeRequest bare;
+    if (!Fits(bare)) {
+      const std::vector<NodeOffer> offers = Offers(bare);
+      const auto largest =
+          std::max_element(offers.begin(), offers.end(),
+                           [](const NodeOffer& a, const NodeOffer& b) { return a.most < b.most; });
+      return InvalidArgument("it asks for " + GpusText(job_.gpus) + spread + "; the " +
+                             std::to_string(open_) + (open_ == 1 ? " node" : " nodes") +
+                             " that it may have " + (open_ == 1 ? "has " : "have ") +
+                             std::to_string(GpusOf(offers)) +
+                             (open_ == 1 || offers.empty()
+                                  ? ""
+                                  : ", the largest, " + cluster_.nodes[Index(largest->node)].name +
+                                        ", " + std::to_string(largest->most)));
+    }
+    const auto nearest = [&](auto amount_of) {
+      const NodeSpec* most = nullptr;
+      for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+        const NodeSpec& node = cluster_.nodes[i];
+        if (MayLie(i) && (most == nullptr || amount_of(*most) < amount_of(node))) {
+          most = &node;
+        }
+      }
+      return most;
+    };
+    const NodeRequest cpus{.cpus = request_.cpus, .memory = {}, .nodes = {}};
+    if (!Fits(cpus)) {
+      const NodeSpec* const most =
+          nearest([](const NodeSpec& node) { return node.capacity.milli_cpus; });
+      return InvalidArgument("it asks for " + TextOf(request_.cpus) + " CPUs beside " +
+                             GpusText(job_.gpus) + spread +
+                             "; the most that one of its nodes has, " + most->name + ", is " +
+                             NumberText(static_cast<double>(most->capacity.milli_cpus) / kMilli) +
+                             " CPUs and " + GpusText(most->gpus));
+    }
+    const NodeRequest memory{.cpus = {}, .memory = request_.memory, .nodes = {}};
+    if (!Fits(memory)) {
+      const NodeSpec* const most =
+          nearest([](const NodeSpec& node) { return node.capacity.memory_mib; });
+      return InvalidArgument("it asks for " + TextOf(request_.memory) + " of memory beside " +
+                             GpusText(job_.gpus) + spread +
+                             "; the most that one of its nodes has, " + most->name + ", is " +
+                             MibText(most->capacity.memory_mib) + " and " + GpusText(most->gpus));
+    }
+    return InvalidArgument("it asks for " + TextOf(request_.cpus) + " CPUs and " +
+                           TextOf(request_.memory) + " of memory beside " + GpusText(job_.gpus) +
+                           spread + "; no nodes that it may have have all of it together");
+  }
+
+  const Cluster& cluster_;
+  const JobSpec& job_;
+  const NodeRequest& request_;
+  const std::vector<bool>& may_lie_;
+  const SpreadRules rules_;
+  int open_ = 0;
+};
+
+}  // namespace
+
+Status CanBeMet(const Cluster& cluster, const JobSpec& job, const std::vector<bool>& may_lie) {
+  if (!job.traits || job.traits->request == NodeRequest{}) {
+    return {};
+  }
+  RETURN_IF_ERROR(CheckTexts(job.traits->request));
+  return NeverFits(cluster, job, may_lie).Check();
+}
+
+}  // namespace trainyard::model

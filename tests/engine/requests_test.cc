@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// What jobs ask for beside GPUs, against checks that know nothing of the code that places: what
+// each node gives is added up anew, and small clusters are searched for every place there is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine_tests/harness.h"
+#include "model/request/node_request.h"
+#include "model/request/request_fit.h"
+#include "scheduler/node_choices.h"
+#include "scheduler/packing.h"
+#include "support/sanitized.h"
+
+namespace trainyard {
+namespace {
+
+JobSpec Asking(JobSpec job, NodeRequest request) {
+  JobTraits traits = job.traits ? *job.traits : JobTraits();
+  traits.request = std::move(request);
+  job.traits = std::make_shared<const JobTraits>(std::move(traits));
+  return job;
+}
+
+NodeRequest RequestOf(const JobSpec& job) {
+  return job.traits ? job.traits->request : NodeRequest();
+}
+
+// Nodes of four and eight GPUs with unlike CPUs and memory; the last states no memory.
+Cluster UnlikeNodes() {
+  Cluster cluster;
+  const auto add = [&cluster](int gpus, int cpus, int gib, std::vector<std::string> labels) {
+    cluster.nodes.push_back({.name = "n" + std::to_string(cluster.nodes.size()),
+                             .gpus = gpus,
+                             .capacity = {.milli_cpus = cpus * 1000, .memory_mib = gib * 1024},
+                             .labels = std::move(labels)});
+  };
+  add(4, 16, 64, {"ib", "old"});
+  add(4, 32, 128, {"ib"});
+  add(8, 32, 512, {"fast"});
+  add(8, 64, 0, {"fast", "ib"});
+  cluster.licenses = {{.name = "matlab", .count = 2}};
+  return cluster;
+}
+
+// ------------------------------------------------------------------------------------ the checker
+
+// What a job takes of each node that it lies on, by the words of docs/requests.md.
+struct Taken {
+  double cpus = 0;
+  double memory = 0;
+};
+Taken TakenBy(const JobSpec& job, const NodeSpec& node, int here, int all) {
+  const NodeRequest request = RequestOf(job);
+  const auto amount = [&](std::int64_t stated, Per per, std::int64_t has) {
+    const auto value = static_cast<double>(stated);
+    const double asked = per == Per::kNode  ? value
+                         : per == Per::kGpu ? value * here
+                                            : std::ceil(value * here / all);
+    if (request.exclusive) {
+      return std::max(asked, static_cast<double>(has));
+    }
+    return stated > 0 ? asked  // or the share of its GPUs
+                      : std::floor(static_cast<double>(has) * here / node.gpus);
+  };
+  return {.cpus = amount(request.cpus.milli, request.cpus.per, node.capacity.milli_cpus),
+          .memory = amount(request.memory.mib, request.memory.per, node.capacity.memory_mib)};
+}
+
+// Of grants that are held at one time: what is wrong with them, if anything.
+std::string Wrong(const Cluster& cluster, const std::vector<JobSpec>& jobs,
+                  const std::vector<Grant>& held) {
+  std::map<std::size_t, Taken> taken;
+  std::map<std::size_t, std::vector<std::size_t>> on;
+  std::map<std::size_t, std::uint64_t> gpus;
+  int licenses = 0;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    const NodeRequest request = RequestOf(jobs[i]);
+    licenses += held[i].gpus > 0 && !request.licenses.empty() ? 1 : 0;
+    int least = kMaxGpusPerNode;
+    int most = 0;
+    for (const Slice& slice : held[i].slices) {
+      const std::size_t at = Index(slice.node);
+      const NodeSpec& node = cluster.nodes[at];
+      const int here = std::popcount(slice.gpus);
+      least = std::min(least, here);
+      most = std::max(most, here);
+      const Taken more = TakenBy(jobs[i], node, here, held[i].gpus);
+      taken[at].cpus += more.cpus;
+      taken[at].memory += more.memory;
+      on[at].push_back(i);
+      if ((gpus[at] & slice.gpus) != 0) {
+        return "a GPU of " + node.name + " is given twice";
+      }
+      gpus[at] |= slice.gpus;
+      if (request.constraint == "ib" &&
+          std::find(node.labels.begin(), node.labels.end(), "ib") == node.labels.end()) {
+        return "job " + std::to_string(i) + " lies on " + node.name + " without its label";
+      }
+      if (request.exclude == node.name) {
+        return "job " + std::to_string(i) + " lies on " + node.name + ", which it excludes";
+      }
+    }
+    const auto nodes = static_cast<int>(held[i].slices.size());
+    if (nodes > 0 && request.nodes.least > 0 &&
+        (nodes < request.nodes.least || nodes > request.nodes.most || most - least > 1)) {
+      return "job " + std::to_string(i) + " lies on " + std::to_string(nodes) + " nodes";
+    }
+  }
+  for (const auto& [at, sum] : taken) {
+    const NodeSpec& node = cluster.nodes[at];
+    if (node.capacity.milli_cpus > 0 &&
+        sum.cpus > static_cast<double>(node.capacity.milli_cpus) + 1e-6) {
+      return node.name + " gives " + std::to_string(sum.cpus) + " CPUs";
+    }
+    if (node.capacity.memory_mib > 0 &&
+        sum.memory > static_cast<double>(node.capacity.memory_mib) + 1e-6) {
+      return node.name + " gives " + std::to_string(sum.memory) + " MiB";
+    }
+    for (const std::size_t job : on[at]) {
+      if (RequestOf(jobs[job]).exclusive && on[at].size() > 1) {
+        return "job " + std::to_string(job) + " has " + node.name + " not for itself";
+      }
+    }
+  }
+  return licenses > 2 ? "more licences than there are" : "";
+}
+
+// ------------------------------------------------------------------------- every policy, in a run
+
+struct Combination {
+  std::string policy;
+  std::string placement;
+  std::string grouping{};
+};
+
+void PrintTo(const Combination& one, std::ostream* out) {
+  *out << one.policy << " on " << one.placement << " " << one.grouping;
+}
+
+class EveryPolicyWithRequests : public testing::TestWithParam<Combination> {};
+
+std::vector<JobSpec> RandomAsking(unsigned seed, int count, const Cluster& cluster) {
+  std::mt19937 random(seed + 77);
+  std::vector<JobSpec> jobs = RandomJobs(seed, count);
+  const std::vector<bool> anywhere(cluster.nodes.size(), true);
+  const auto one_of = [&random](auto... values) {
+    const std::array all{values...};
+    return all[random() % all.size()];
+  };
+  for (JobSpec& job : jobs) {
+    NodeRequest request;
+    if (random() % 2 == 0) {
+      request.cpus = {.milli = one_of(500, 1000, 4000, 6000, 12'000),
+                      .per = one_of(Per::kJob, Per::kNode, Per::kGpu)};
+    }
+    if (random() % 3 == 0) {
+      request.memory = {.mib = one_of(1000, 8192, 40'000),
+                        .per = one_of(Per::kJob, Per::kNode, Per::kGpu)};
+    }
+    if (random() % 5 == 0) {
+      const int least = one_of(1, 2, 3);
+      request.nodes = {.least = least, .most = least + one_of(0, 1)};
+    }
+    request.exclusive = random() % 12 == 0;
+    request.constraint = random() % 6 == 0 ? "ib" : "";
+    request.exclude = random() % 8 == 0 ? "n" + std::to_string(random() % 4) : "";
+    request.licenses = random() % 10 == 0 ? "matlab" : "";
+    JobSpec asking = Asking(job, request);
+    if (model::CanBeMet(cluster, asking, anywhere).ok()) {
+      job = std::move(asking);
+    }
+  }
+  return jobs;
+}
+
+TEST_P(EveryPolicyWithRequests, NoNodeGivesMoreThanItHasAndAllJobsEnd) {
+  int asking = 0;
+  for (unsigned seed = 0; seed < Rounds(20U); ++seed) {
+    const Cluster cluster = UnlikeNodes();
+    const std::vector<JobSpec> jobs = RandomAsking(seed, 80, cluster);
+    asking += static_cast<int>(std::count_if(jobs.begin(), jobs.end(), [](const JobSpec& job) {
+      return RequestOf(job) != NodeRequest{};
+    }));
+    const TestParts parts({.jobs = jobs,
+                           .cluster = cluster,
+                           .policy = GetParam().policy,
+                           .grouping = GetParam().grouping,
+                           .placement = GetParam().placement});
+    engine::Engine engine(parts.Setup());
+    world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(jobs), cluster,
+                                engine);
+    for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+         batch = world.Next(engine.next_wakeup())) {
+      const Result<std::span<const model::Action>> actions = engine.Step(batch);
+      ASSERT_TRUE(actions.ok()) << seed << ": " << actions.error().message;
+      std::vector<Grant> held;
+      for (std::size_t i = 0; i < engine.records().size(); ++i) {
+        const Grant& grant = engine.records()[i].grant;
+        held.push_back(grant.group.empty() || grant.group.front() == JobAt(i) ? grant : Grant{});
+      }
+      ASSERT_EQ(Wrong(cluster, jobs, held), "") << seed << " at " << Seconds(batch.now);
+    }
+    for (std::size_t i = 0; i < engine.records().size(); ++i) {
+      ASSERT_EQ(engine.records()[i].phase.get(), model::JobPhase::kCompleted)
+          << seed << ": job " << i << " asks for " << jobs[i].gpus << " GPUs";
+    }
+  }
+  EXPECT_GT(asking, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Catalogue, EveryPolicyWithRequests,
+    testing::Values(Combination{"fifo", "consolidated"}, Combination{"fjf", "first-fit"},
+                    Combination{"backfill", "consolidated"}, Combination{"backfill", "scattered"},
+                    Combination{"backfill:reservations=7", "first-fit"},
+                    Combination{"sjf", "consolidated"}, Combination{"srtf", "consolidated"},
+                    Combination{"srtf", "first-fit"}, Combination{"srtf", "buddy"},
+                    Combination{"las", "scattered"}, Combination{"las:quantum=0", "consolidated"},
+                    Combination{"srtf", "synergy"}, Combination{"las", "synergy"},
+                    Combination{"chronus:lease=60", "consolidated"},
+                    Combination{"themis", "consolidated"}, Combination{"tiresias", "consolidated"},
+                    Combination{"edf", "consolidated"},
+                    Combination{"fifo", "consolidated", "interleave"},
+                    Combination{"srtf", "consolidated", "interleave"}),
+    [](const testing::TestParamInfo<Combination>& info) {
+      return "case" + std::to_string(info.index);
+    });
+
+// -------------------------------------------------------------------------- every place there is
+
+// Whether the gang has a place beside what is held, found by trying all ways to spread it.
+bool HasPlace(const Cluster& cluster, std::vector<JobSpec> jobs, std::vector<Grant> held,
+              const JobSpec& job) {
+  const NodeRequest request = RequestOf(job);
+  jobs.push_back(job);
+  held.emplace_back();
+  std::vector<std::uint64_t> free;
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    free.push_back((std::uint64_t{1} << cluster.nodes[i].gpus) - 1);
+  }
+  for (const Grant& grant : held) {
+    for (const Slice& slice : grant.slices) {
+      free[Index(slice.node)] &= ~slice.gpus;
+    }
+  }
+  const auto lowest = [](std::uint64_t gpus, int count) {
+    std::uint64_t chosen = 0;
+    for (; count > 0; --count) {
+      chosen |= gpus & -gpus;
+      gpus &= gpus - 1;
+    }
+    return chosen;
+  };
+  std::function<bool(std::size_t, int)> try_from = [&](std::size_t node, int left) {
+    if (left == 0) {
+      held.back().gpus = job.gpus;
+      return Wrong(cluster, jobs, held).empty();
+    }
+    if (node == cluster.nodes.size()) {
+      return false;
+    }
+    for (int here = 0; here <= std::min(left, std::popcount(free[node])); ++here) {
+      if (here > 0) {
+        held.back().slices.push_back({.node = NodeAt(node), .gpus = lowest(free[node], here)});
+      }
+      const bool found = try_from(node + 1, left - here);
+      if (here > 0) {
+        held.back().slices.pop_back();
+      }
+      if (found) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return try_from(0, job.gpus);
+}
+
+// A packing with a placement that splits gangs as need be finds a place where there is one, and
+// none else. Three nodes, three resources, six jobs.
+TEST(RequestsTest, APlaceIsFoundWhereThereIsOne) {
+  const Components scattered = PlacementNamed("scattered");
+  const std::unique_ptr<ExecutionModel> rates = profile::MakeDurationModel();
+  int found = 0;
+  int tried = 0;
+  for (unsigned seed = 0; seed < Rounds(20'000U); ++seed) {
+    std::mt19937 random(seed);
+    Cluster cluster;
+    for (int i = 0; i < 3; ++i) {
+      cluster.nodes.push_back({.name = "n" + std::to_string(i),
+                               .gpus = 1 + static_cast<int>(random() % 4),
+                               .capacity = {.milli_cpus = static_cast<int>(random() % 9) * 1000,
+                                            .memory_mib = static_cast<int>(random() % 9) * 1024},
+                               .labels = random() % 2 == 0 ? std::vector<std::string>{"ib"}
+                                                           : std::vector<std::string>{}});
+    }
+    cluster.licenses = {{.name = "matlab", .count = 2}};
+    scheduler::NodeChoices choices(cluster, *rates);
+    scheduler::Packing packing(cluster, scattered.placement.get(), nullptr, &choices);
+    std::vector<JobSpec> jobs;
+    std::vector<Grant> held;
+    for (int i = 0; i < 6; ++i) {
+      NodeRequest request;
+      if (random() % 2 == 0) {
+        request.cpus = {.milli = 500 * (1 + static_cast<int>(random() % 8)),
+                        .per = static_cast<Per>(random() % 3)};
+      }
+      if (random() % 2 == 0) {
+        request.memory = {.mib = 512 * (1 + static_cast<int>(random() % 8)),
+                          .per = static_cast<Per>(random() % 3)};
+      }
+      if (random() % 4 == 0) {
+        const int least = 1 + static_cast<int>(random() % 3);
+        request.nodes = {.least = least, .most = least + static_cast<int>(random() % 2)};
+      }
+      request.exclusive = random() % 10 == 0;
+      request.constraint = random() % 6 == 0 ? "ib" : "";
+      request.exclude = random() % 8 == 0 ? "n" + std::to_string(random() % 3) : "";
+      request.licenses = random() % 5 == 0 ? "matlab" : "";
+      const JobSpec job = Asking(MakeJob(0, 1 + static_cast<int>(random() % 6), 10), request);
+      const std::optional<Grant> grant =
+          packing.TryAdd(job, {.gpus = job.gpus, .may_split = true}, nullptr);
+      ++tried;
+      ASSERT_EQ(grant.has_value(), HasPlace(cluster, jobs, held, job))
+          << "seed " << seed << ", job " << i << " of " << job.gpus
+          << " GPUs: " << model::TextOf(request);
+      if (grant) {
+        ++found;
+        jobs.push_back(job);
+        held.push_back(*grant);
+        ASSERT_EQ(Wrong(cluster, jobs, held), "") << "seed " << seed << ", job " << i;
+      }
+    }
+  }
+  EXPECT_GT(found, tried / 10);
+  EXPECT_LT(found, tried * 9 / 10);
+}
+
+// A job that could never be met is refused, and no other is.
+TEST(RequestsTest, WhatCanNeverBeMetIsWhatHasNoPlaceInAnEmptyCluster) {
+  int never = 0;
+  const unsigned rounds = Rounds(20'000U);
+  for (unsigned seed = 0; seed < rounds; ++seed) {
+    std::mt19937 random(seed);
+    Cluster cluster;
+    for (int i = 0; i < 3; ++i) {
+      cluster.nodes.push_back({.name = "n" + std::to_string(i),
+                               .gpus = 1 + static_cast<int>(random() % 4),
+                               .capacity = {.milli_cpus = static_cast<int>(random() % 5) * 1000,
+                                            .memory_mib = static_cast<int>(random() % 5) * 1024},
+                               .labels = random() % 2 == 0 ? std::vector<std::string>{"ib"}
+                                                           : std::vector<std::string>{}});
+    }
+    cluster.licenses = {{.name = "matlab", .count = 2}};
+    NodeRequest request;
+    request.cpus = {.milli = 500 * static_cast<int>(random() % 12),
+                    .per = static_cast<Per>(random() % 3)};
+    request.memory = {.mib = 512 * static_cast<int>(random() % 12),
+                      .per = static_cast<Per>(random() % 3)};
+    if (random() % 3 == 0) {
+      const int least = 1 + static_cast<int>(random() % 3);
+      request.nodes = {.least = least, .most = least + static_cast<int>(random() % 2)};
+    }
+    request.exclusive = random() % 5 == 0;
+    request.constraint = random() % 3 == 0 ? "ib" : "";
+    request.exclude = random() % 4 == 0 ? "n" + std::to_string(random() % 3) : "";
+    const JobSpec job = Asking(MakeJob(0, 1 + static_cast<int>(random() % 8), 10), request);
+    if (request == NodeRequest{}) {
+      continue;
+    }
+    const Status can = model::CanBeMet(cluster, job, std::vector<bool>(3, true));
+    ASSERT_EQ(can.ok(), HasPlace(cluster, {}, {}, job))
+        << "seed " << seed << ": " << job.gpus << " GPUs, " << model::TextOf(request)
+        << (can.ok() ? "" : ": " + can.error().message);
+    never += can.ok() ? 0 : 1;
+  }
+  EXPECT_GT(never, static_cast<int>(rounds / 10));
+}
+
+// ------------------------------------------------------------------------------- what it means
+
+std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,
+                           const std::string& policy) {
+  const TestResult result = RunTest({.jobs = jobs, .cluster = cluster, .policy = policy});
+  EXPECT_TRUE(result.status.ok()) << result.status.error().message;
+  std::vector<double> starts;
+  for (std::size_t i = 0; i < result.records.size(); ++i) {
+    starts.push_back(result.start(i));
+  }
+  return starts;
+}
+
+// Two GPUs with 8 CPUs: the first job takes 7 of them, the second would be content with one.
+TEST(RequestsTest, WhoIsSilentCountsForTheShareOfItsGpus) {
+  Cluster cluster = MakeCluster(1, 2);
+  cluster.nodes[0].capacity = {.milli_cpus = 8000};
+  const JobSpec many =
+      Asking(MakeJob(0, 1, 100), {.cpus = {.milli = 7000}, .memory = {}, .nodes = {}});
+  const JobSpec silent = MakeJob(1, 1, 10);
+  const JobSpec one =
+      Asking(MakeJob(1, 1, 10), {.cpus = {.milli = 1000}, .memory = {}, .nodes = {}});
+  EXPECT_EQ(Starts({many, silent}, cluster, "fifo"), (std::vector<double>{0, 100}));
+  EXPECT_EQ(Starts({many, one}, cluster, "fifo"), (std::vector<double>{0, 1}));
+}
+
+// The head waits for CPUs and not for GPUs; who does not delay it goes before.
+TEST(RequestsTest, BackfillingReservesCpusToo) {
+  Cluster cluster = MakeCluster(1, 8);
+  cluster.nodes[0].capacity = {.milli_cpus = 16'000};
+  const auto with_cpus = [](JobSpec job, int cpus) {
+    return Asking(std::move(job), {.cpus = {.milli = cpus * 1000}, .memory = {}, .nodes = {}});
+  };
+  const std::vector<JobSpec> jobs{
+      with_cpus(MakeJob(0, 1, 100), 12), with_cpus(MakeJob(1, 1, 50), 8),
+      with_cpus(MakeJob(2, 1, 1000), 4), with_cpus(MakeJob(3, 1, 1000), 4),
+      with_cpus(MakeJob(4, 1, 96), 4)};
+  // At 100 the head takes 8 of 16: job 2 may stay beside it; for job 3 there is no CPU left now.
+  EXPECT_EQ(Starts(jobs, cluster, "backfill"), (std::vector<double>{0, 100, 2, 100, 150}));
+}
+
+}  // namespace
+}  // namespace trainyard
