@@ -167,8 +167,8 @@ void AddRequeue(CLI::App& app, Command& chosen) {
 void AddUpdate(CLI::App& app, Command& chosen) {
   const auto options =
       Named("update",
-            "give jobs another time limit, begin, dependency, priority, name, queue or "
-            "number of GPUs");
+            "give jobs another time limit, begin, dependency, priority, name, queue, number of "
+            "GPUs, or CPUs, memory, nodes and licences");
   CLI::App* command = AddChange(app, chosen, PutUpdate, options);
   for (const requests::JobOption& option : requests::JobOptions()) {
     const std::string key(option.key);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -54,6 +55,16 @@ std::string TooLateToWait(v1::JobState state) {
              : "job {} is " + StateText(state) +
                    ", and begin and dependency can no longer be changed; 'trainyard requeue --hold "
                    "{}' stops and holds it";
+}
+
+// Whether it is of what the job asks for beside GPUs.
+bool NamesRequest(const v1::UpdateRequest& request) {
+  bool names = false;
+  model::ForEachJobField<model::IsInRequests>(
+      [&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
+        names = names || (std::is_same_v<Owner, NodeRequest> && Names(request, field.info.name));
+      });
+  return names;
 }
 
 // Errors: the call is wrong, whatever its jobs.
@@ -384,6 +395,11 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
                               std::to_string(wanted.gpus()) +
                               " {}' changes the GPUs of a running job");
   }
+  const bool asks_anew = NamesRequest(request);
+  if (asks_anew && state != v1::WAITING && state != v1::SUBMITTED) {
+    return FailedPrecondition("job {} is " + StateText(state) +
+                              " and has been given what it asked for; expected a job that waits");
+  }
   if (Names(request, "queue") || Names(request, "time")) {
     validation_.FillIn(wanted);
   }
@@ -396,7 +412,7 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
   if (Names(request, "queue") || Names(request, "time")) {
     RETURN_IF_ERROR(validation_.CheckPartition(model::JobDraft(draft).Take()));
   }
-  if (Names(request, "gpus")) {
+  if (Names(request, "gpus") || asks_anew) {
     RETURN_IF_ERROR(validation_.SpecOf(draft, wanted));
   }
   RETURN_IF_ERROR(validation_.CheckDependency(wanted, Index(id)));
@@ -410,6 +426,7 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
     }
   }
   traits.range = draft.traits.range;
+  traits.request = draft.traits.request;
   auto spec = Respecified(*job.spec, wanted, std::move(traits));
   spec->name = wanted.name();
   spec->queue = wanted.queue();

@@ -23,6 +23,7 @@
 #include "io/text_check.h"
 #include "live/jobs/job_request.h"
 #include "model/job_fields.h"
+#include "model/request/node_request.h"
 #include "requests/job_file.h"
 #include "requests/slurm/gpu_list.h"
 #include "requests/slurm/output_name.h"
@@ -65,6 +66,7 @@ struct Counts {
   Count nodes;
   Count tasks;
   Count tasks_per_node;
+  Count cpus_per_task;
 };
 
 }  // namespace
@@ -82,6 +84,11 @@ class ScriptReader {
   Status SetExport(const Given& given);
   Status SetMail(const Given& given);
   Status SetGres(const Given& given);
+  Status SetNodes(const Given& given);
+  Status SetCpusPerGpu(const Given& given);
+  template <char kPer>
+  Status SetMemory(const Given& given);
+  Status SetExclusive(const Given& given);
   Status SetOutput(const Given& given) { return SetFile(given, script_.output_); }
   Status SetErrors(const Given& given) { return SetFile(given, script_.errors_); }
   template <Count Counts::*kCount>
@@ -97,6 +104,7 @@ class ScriptReader {
   void TakeLine(std::string_view line, const std::string& where);
   Status SettleCounts();
   Status SettleTasks(std::int64_t nodes, std::optional<std::int64_t> gpus);
+  Status SettleCpus(std::int64_t nodes, std::int64_t tasks);
   void AddVariables();
   void Warn(std::string_view text);
   void Note(const Status& status) {
@@ -111,6 +119,7 @@ class ScriptReader {
   BatchScript script_;
   v1::JobRequest& job_;
   Counts counts_;
+  std::optional<Given> memory_per_cpu_;
   std::vector<std::string> ignored_;  // "lscratch:3 (train.sh:2)"
   std::vector<std::string> faults_;
 };
@@ -176,6 +185,40 @@ Status ScriptReader::TakeGpus(const Given& given, const Result<GpuList>& list, C
 
 Status ScriptReader::SetGres(const Given& given) {
   return TakeGpus(given, ReadGres(given.value), counts_.gpus_per_node);
+}
+
+// "2", or "2-4": GPUs and tasks are those of the fewest.
+Status ScriptReader::SetNodes(const Given& given) {
+  ASSIGN_OR_RETURN(const std::int64_t least,
+                   CountOf(given, std::string_view(given.value).substr(0, given.value.find('-'))));
+  counts_.nodes = {.number = least, .where = given.where};
+  return SetKey(given, "nodes", given.value);
+}
+
+// Of each node, GPU or CPU; a plain number is MB.
+template <char kPer>
+Status ScriptReader::SetMemory(const Given& given) {
+  if (base::ToNumber(given.value) == 0) {
+    return given.Bad("an amount such as 64G; all that a node has comes with --exclusive");
+  }
+  if (!model::ReadMib(given.value)) {
+    return given.Bad("an amount such as 64G; units K, M, G and T");
+  }
+  if (kPer == 'c') {
+    memory_per_cpu_ = given;
+    return SetKey(given, "memory", given.value);
+  }
+  return SetKey(given, "memory", given.value + (kPer == 'g' ? "/gpu" : "/node"));
+}
+
+Status ScriptReader::SetCpusPerGpu(const Given& given) {
+  ASSIGN_OR_RETURN(const std::int64_t cpus, CountOf(given, given.value));
+  return SetKey(given, "cpus", std::to_string(cpus) + "/gpu");
+}
+
+Status ScriptReader::SetExclusive(const Given& given) {
+  return given.value.empty() ? SetKey(given, "exclusive", "true")
+                             : given.Bad("no value: nobody else is on its nodes then");
 }
 
 // A plain number is minutes here.
@@ -271,7 +314,18 @@ constexpr std::array kLineOptions{
     LineOption{"gpus-per-node", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_node>},
     LineOption{"gpus-per-task", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_task>},
     LineOption{"gres", 0, "", &ScriptReader::SetGres},
-    LineOption{"nodes", 'N', "", &ScriptReader::SetCount<&Counts::nodes>},
+    LineOption{"nodes", 'N', "", &ScriptReader::SetNodes},
+    LineOption{"cpus-per-task", 'c', "", &ScriptReader::SetCount<&Counts::cpus_per_task>},
+    LineOption{"cpus-per-gpu", 0, "", &ScriptReader::SetCpusPerGpu},
+    LineOption{"mem", 0, "", &ScriptReader::SetMemory<'n'>},
+    LineOption{"mem-per-cpu", 0, "", &ScriptReader::SetMemory<'c'>},
+    LineOption{"mem-per-gpu", 0, "", &ScriptReader::SetMemory<'g'>},
+    LineOption{"tmp", 0, "tmp"},
+    LineOption{"nodelist", 'w', "node_list"},
+    LineOption{"exclude", 'x', "exclude"},
+    LineOption{"constraint", 'C', "constraint"},
+    LineOption{"licenses", 'L', "licenses"},
+    LineOption{"exclusive", 0, "", &ScriptReader::SetExclusive, true},
     LineOption{"ntasks", 'n', "", &ScriptReader::SetCount<&Counts::tasks>},
     LineOption{"ntasks-per-node", 0, "", &ScriptReader::SetCount<&Counts::tasks_per_node>},
     LineOption{"export", 0, "", &ScriptReader::SetExport},
@@ -283,17 +337,12 @@ constexpr std::array kLineOptions{
 };
 
 // What users of Slurm have in their scripts and what is to be done about it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAdvice{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kAdvice{
     {{"qos",
       "no such line: there is no quality of service; --priority and the policy say who is "
       "first"},
-     {"mem", "no such line: memory is shared out with the GPUs"},
-     {"cpus-per-task", "no such line: CPUs are shared out with the GPUs"},
      {"mail-user", "no such line: the controller's operator says where notices go"},
-     {"wait", "no such line, and 'trainyard wait JOB' after the submission"},
-     {"nodelist", "no such line: the placement chooses the nodes"},
-     {"constraint", "--gres=gpu:TYPE:N"},
-     {"exclusive", "no such line: the placement chooses the nodes"}}};
+     {"wait", "no such line, and 'trainyard wait JOB' after the submission"}}};
 
 // ------------------------------------------------------------------------------------------- lines
 
@@ -411,10 +460,6 @@ Status ScriptReader::SettleCounts() {
     gpus = nodes * *counts_.gpus_per_node;
   } else if (counts_.gpus_per_task) {
     gpus = tasks * *counts_.gpus_per_task;
-  } else if (gpus && nodes > 1) {
-    return BadInput(counts_.nodes.where +
-                    "states --nodes beside --gpus, and the placement chooses the nodes; expected "
-                    "--gpus-per-node, or no --nodes");
   } else if (!gpus && (counts_.tasks || counts_.tasks_per_node)) {
     gpus = tasks;
     script_.lines_["gpus"] = counts_.tasks ? counts_.tasks.where : counts_.tasks_per_node.where;
@@ -441,7 +486,27 @@ Status ScriptReader::SettleTasks(std::int64_t nodes, std::optional<std::int64_t>
   job_.mutable_launch()->set_workers(has_tasks && tasks == gpus ? v1::LaunchSpec::PER_GPU
                                                                 : v1::LaunchSpec::PER_NODE);
   job_.mutable_launch()->mutable_batch()->set_states_tasks(has_tasks);
-  return {};
+  return SettleCpus(nodes, tasks);
+}
+
+// A task has one CPU unless the lines say more. Tasks are as evenly on the nodes as can be.
+Status ScriptReader::SettleCpus(std::int64_t nodes, std::int64_t tasks) {
+  const std::int64_t each = counts_.cpus_per_task.number.value_or(1);
+  const bool is_even = counts_.nodes && tasks % nodes == 0;
+  const std::int64_t together = (is_even ? tasks / nodes : tasks) * each;
+  const std::string per = is_even ? "/node" : "";
+  if (counts_.cpus_per_task) {
+    script_.lines_["cpus"] = counts_.cpus_per_task.where;
+    RETURN_IF_ERROR(SetJobOption("cpus", std::to_string(together) + per, job_));
+  }
+  if (!memory_per_cpu_) {
+    return {};
+  }
+  if (counts_.cpus_per_task.number == std::nullopt && !job_.cpus().empty()) {
+    return memory_per_cpu_->Bad("--mem-per-gpu beside --cpus-per-gpu");
+  }
+  const std::optional<std::int64_t> mib = model::ReadMib(memory_per_cpu_->value);
+  return SetJobOption("memory", std::to_string(mib.value_or(0) * together) + "M" + per, job_);
 }
 
 // Variables of Slurm of which the controller knows nothing.
@@ -469,8 +534,8 @@ void ScriptReader::AddVariables() {
 
 void ScriptReader::Warn(std::string_view text) {
   if (!ignored_.empty()) {
-    script_.warnings_.push_back(
-        fmt::format("ignored, as GPUs alone are shared out here: {}", fmt::join(ignored_, ", ")));
+    script_.warnings_.push_back(fmt::format("ignored, as no such resource is given out here: {}",
+                                            fmt::join(ignored_, ", ")));
   }
   std::string calls;
   for (const SlurmCall& call : SlurmCallsIn(text)) {
@@ -653,8 +718,15 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
 Error BatchScript::AtLine(const Error& error,
                           const std::vector<std::string_view>& overridden) const {
   // What messages of the controller call the values.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kWords{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWords{
       {{"account", "account"},
+       {"licences", "licenses"},
+       {"names node", "node_list"},
+       {"constraint", "constraint"},
+       {"temporary files", "tmp"},
+       {"of memory beside", "memory"},
+       {"CPUs beside", "cpus"},
+       {"nodes", "nodes"},
        {"dependency", "dependency"},
        {"tasks", "array"},
        {"array", "array"},

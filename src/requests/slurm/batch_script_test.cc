@@ -105,7 +105,46 @@ TEST_F(BatchScriptTest, TasksAreWorkers) {
   EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::PER_NODE);
   EXPECT_THAT(Mistake("#SBATCH --ntasks=3 --gpus=4\n"),
               HasSubstr("states 3 tasks for 4 GPUs on 1 node; expected"));
-  EXPECT_THAT(Mistake("#SBATCH --nodes=2 --gpus=4\n"), HasSubstr("expected --gpus-per-node"));
+  EXPECT_EQ(Mistake("#SBATCH --nodes=2 --gpus=4\n"), "");
+  EXPECT_EQ(job_.nodes(), "2");
+}
+
+TEST_F(BatchScriptTest, CpusAndMemoryAreThoseOfSlurm) {
+  EXPECT_EQ(Mistake("#SBATCH -c 8 --mem=64G -G 1\n"), "");
+  EXPECT_EQ(job_.cpus(), "8");
+  EXPECT_EQ(job_.memory(), "64G/node");
+  EXPECT_EQ(Mistake("#SBATCH -N2 --ntasks-per-node=4 --cpus-per-task=6 --mem-per-cpu=2000\n"), "");
+  EXPECT_EQ(job_.cpus(), "24/node");
+  EXPECT_EQ(job_.memory(), "48000M/node");
+  EXPECT_EQ(Mistake("#SBATCH -N2 --gpus-per-node=4 -c 6\n"), "");
+  EXPECT_EQ(job_.cpus(), "6/node");  // one task on each
+  EXPECT_EQ(Mistake("#SBATCH -n 3 -c 2 --mem-per-cpu=1G\n"), "");
+  EXPECT_EQ(job_.cpus(), "6");
+  EXPECT_EQ(job_.memory(), "6G");
+  EXPECT_EQ(Mistake("#SBATCH -G4 --cpus-per-gpu=4 --mem-per-gpu=16G\n"), "");
+  EXPECT_EQ(job_.cpus(), "4/gpu");
+  EXPECT_EQ(job_.memory(), "16G/gpu");
+  EXPECT_THAT(Mistake("#SBATCH -G1 --mem=0\n"), HasSubstr("train.sh:2: --mem is '0'; expected"));
+  EXPECT_THAT(Mistake("#SBATCH -G1 --mem=lots\n"), HasSubstr("train.sh:2: --mem"));
+  EXPECT_THAT(Mistake("#SBATCH -G1 --cpus-per-gpu=2\n#SBATCH --mem-per-cpu=1G\n"),
+              HasSubstr("train.sh:3: --mem-per-cpu is '1G'; expected --mem-per-gpu"));
+}
+
+TEST_F(BatchScriptTest, NodesAreChosenAsInSlurm) {
+  EXPECT_EQ(Mistake("#SBATCH -N2-4 --gpus-per-node=2 -w n[0-1],v0 -x v1 -C 'nvlink&ib*2'\n"
+                    "#SBATCH --exclusive --tmp=100G -L matlab:2\n"),
+            "");
+  EXPECT_EQ(job_.gpus(), 4);
+  EXPECT_EQ(job_.nodes(), "2-4");
+  EXPECT_EQ(job_.node_list(), "n[0-1],v0");
+  EXPECT_EQ(job_.exclude(), "v1");
+  EXPECT_EQ(job_.constraint(), "nvlink&ib*2");
+  EXPECT_TRUE(job_.exclusive());
+  EXPECT_EQ(job_.tmp(), "100G");
+  EXPECT_EQ(job_.licenses(), "matlab:2");
+  EXPECT_THAT(Mistake("#SBATCH -G1 --exclusive=user\n"),
+              HasSubstr("train.sh:2: --exclusive is 'user'; expected no value"));
+  EXPECT_THAT(Mistake("#SBATCH -G1 -C a&\n"), HasSubstr("train.sh:2: by --constraint, "));
 }
 
 TEST_F(BatchScriptTest, OutputGoesToTheFilesThatAreNamed) {
@@ -145,9 +184,10 @@ TEST_F(BatchScriptTest, ListsOfGpusHaveTheirNumberAndType) {
   EXPECT_EQ(Mistake("#SBATCH --gres=gpu:2,lscratch:3\n"), "");
   EXPECT_EQ(job_.gpus(), 2);
   EXPECT_THAT(job_.gpu_types(), ElementsAre());
-  EXPECT_THAT(warnings_,
-              ElementsAre(testing::MatchesRegex(
-                  "ignored, as GPUs alone are shared out here: lscratch:3 \\(.*train.sh:2\\)")));
+  EXPECT_THAT(
+      warnings_,
+      ElementsAre(testing::MatchesRegex(
+          "ignored, as no such resource is given out here: lscratch:3 \\(.*train.sh:2\\)")));
   EXPECT_EQ(Mistake("#SBATCH -N 2 --gpus-per-node=v100:2,mps:50\n"), "");
   EXPECT_EQ(job_.gpus(), 4);
   EXPECT_THAT(job_.gpu_types(), ElementsAre("v100"));
@@ -188,14 +228,14 @@ TEST_F(BatchScriptTest, AllFaultsAreToldAtOnceEachWithItsLine) {
   const std::string mistakes = Mistake(
       "#SBATCH --qos=high --gpus=none\n"
       "# fine\n"
-      "#SBATCH --licenses matlab -t soon\n"
+      "#SBATCH --wckey matlab -t soon\n"
       "#SBATCH --array=3-1\n"
       "#SBATCH --dependency=afterwards:3 --priority=1.5\n"
       "#SBATCH --nodes=2 -o %q\n"
       "#SBATCH --ntasks=3 --gres=gpu:4\n");
   EXPECT_EQ(std::count(mistakes.begin(), mistakes.end(), '\n'), 8) << mistakes;
   for (const char* const fault :
-       {"train.sh:2: '--qos' has", "train.sh:2: --gpus is 'none'", "train.sh:4: '--licenses' is",
+       {"train.sh:2: '--qos' has", "train.sh:2: --gpus is 'none'", "train.sh:4: '--wckey' is",
         "train.sh:4: --time is 'soon'", "train.sh:5: by --array, '3-1' is no array",
         "train.sh:6: by --dependency, 'afterwards:3' is", "train.sh:6: --priority is '1.5'",
         "train.sh:7: --output is '%q'", "train.sh:8: states 3 tasks for 8 GPUs"}) {
@@ -266,8 +306,8 @@ TEST_F(BatchScriptTest, MistakesAreToldWithTheirLine) {
   EXPECT_THAT(Mistake("#\n#SBATCH --qos=high\n"),
               HasSubstr("train.sh:3: '--qos' has no meaning here; expected no such line: there is "
                         "no quality of service; --priority and the policy say who is first"));
-  EXPECT_THAT(Mistake("#SBATCH --licenses=x\n"),
-              HasSubstr(":2: '--licenses' is not supported; expected one of --job-name, "));
+  EXPECT_THAT(Mistake("#SBATCH --wckey=x\n"),
+              HasSubstr(":2: '--wckey' is not supported; expected one of --job-name, "));
   EXPECT_THAT(Mistake("#SBATCH -X\n"), HasSubstr(":2: '-X' is not supported"));
   EXPECT_THAT(Mistake("#SBATCH --job-name\n"),
               HasSubstr("train.sh:2: --job-name has no value; expected one"));

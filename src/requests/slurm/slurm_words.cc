@@ -46,7 +46,7 @@ struct OptionTwin {
 };
 
 constexpr std::string_view kShared =
-    "it has no meaning here: CPUs and memory are shared out with the GPUs";
+    "it has no meaning here: CPUs are given by number, not by their places";
 constexpr std::string_view kPlaced = "it has no meaning here: the placement chooses the nodes";
 constexpr std::string_view kNobody = "it has no meaning here: there is no quality of service";
 
@@ -57,8 +57,17 @@ constexpr std::array kSbatchOptions{
     OptionTwin{"gpus-per-node gpus-per-task gpus-per-socket",
                "it is --gpus here, the number in all, with --gpu-types"},
     OptionTwin{"gres", "it is --gpus here, with --gpu-types"},
-    OptionTwin{"constraint/C", "it is --gpu-types here"},
-    OptionTwin{"nodes/N", "the placement chooses the nodes; expected --gpus, the number in all"},
+    OptionTwin{"constraint/C", "it is --constraint here"},
+    OptionTwin{"nodes/N", "it is --nodes here"},
+    OptionTwin{"mem", "it is --memory 64G/node here"},
+    OptionTwin{"mem-per-gpu", "it is --memory 16G/gpu here"},
+    OptionTwin{"mem-per-cpu", "it is --memory here, for the job, each node or GPU: 64G/node"},
+    OptionTwin{"cpus-per-task/c", "it is --cpus here, for the job, each node or GPU: 4/gpu"},
+    OptionTwin{"cpus-per-gpu", "it is --cpus 4/gpu here"},
+    OptionTwin{"mincpus", "it is --cpus 16/node here"},
+    OptionTwin{"nodelist/w", "it is --node-list here"},
+    OptionTwin{"exclude/x", "it is --exclude here"},
+    OptionTwin{"licenses/L", "it is --licenses here"},
     OptionTwin{"ntasks/n ntasks-per-node tasks-per-node ntasks-per-gpu",
                "it is --workers here: per-gpu or per-node"},
     OptionTwin{"time/t time-min", "it is --time here"},
@@ -88,17 +97,15 @@ constexpr std::array kSbatchOptions{
                "no option is needed: jobs are preempted and restarted as the policy says"},
     OptionTwin{"no-requeue", "it is --max-restarts 0 here, which is the default"},
     OptionTwin{"container", "it is --container-image here"},
-    OptionTwin{"mem mem-per-cpu mem-per-gpu mem-bind cpus-per-task/c cpus-per-gpu cores-per-socket "
-               "threads-per-core ntasks-per-core ntasks-per-socket mincpus hint core-spec/S tmp "
-               "gpu-bind gpu-freq cpu-freq extra-node-info/B",
+    OptionTwin{"mem-bind cores-per-socket threads-per-core ntasks-per-core ntasks-per-socket hint "
+               "core-spec/S gpu-bind gpu-freq cpu-freq extra-node-info/B",
                kShared},
-    OptionTwin{"nodelist/w nodefile/F exclude/x exclusive oversubscribe/s overcommit/O contiguous "
-               "distribution/m switches spread-job use-min-nodes",
+    OptionTwin{"nodefile/F oversubscribe/s overcommit/O contiguous distribution/m switches "
+               "spread-job use-min-nodes",
                kPlaced},
     OptionTwin{"account/A", "it is --account here"},
     OptionTwin{"qos/q wckey", kNobody},
     OptionTwin{"reservation", "it has no meaning here: there are no reservations"},
-    OptionTwin{"licenses/L", "it has no meaning here: there are no licences"},
     OptionTwin{"clusters/M", "it is --controller here"},
     OptionTwin{"comment immediate/I gid propagate verbose/v quiet/Q", "it has no meaning here"},
     OptionTwin{"kill-on-invalid-dep", "jobs whose dependency cannot be met end as rejected here"},
