@@ -116,7 +116,7 @@ struct JobTraits {
   std::optional<DataSet> data_set;
   std::vector<std::string> gpu_types;  // that it accepts, sorted, each once; empty: any
   GpuRange range;
-  NodeRequest request;
+  std::optional<NodeRequest> request;  // none: it asks for GPUs alone
   // It is ended when it has held GPUs for so long in all.
   std::optional<Duration> time_limit;
   std::optional<TimePoint> begin;  // absolute; no component knows of the job before

@@ -22,6 +22,7 @@ namespace trainyard {
 
 // Fields that the writer did not have are passed over: they are as in a new job.
 void Serialize(StateStream& state, JobTraits& of) {
+  NodeRequest request = of.request.value_or(NodeRequest{});
   model::ForEachJobField([&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
     if (field.info.journal.place > state.job_fields()) {
       return;
@@ -31,9 +32,12 @@ void Serialize(StateStream& state, JobTraits& of) {
     } else if constexpr (std::is_same_v<Owner, GpuRange>) {
       state(of.range.*field.member);
     } else if constexpr (std::is_same_v<Owner, NodeRequest>) {
-      state(of.request.*field.member);
+      state(request.*field.member);
     }
   });
+  if (state.reading()) {
+    of.request = request == NodeRequest{} ? std::nullopt : std::optional(std::move(request));
+  }
 }
 
 void Serialize(StateStream& state, JobSpec& of) {

@@ -233,7 +233,9 @@ template <typename Owner>
   } else if constexpr (std::is_same_v<Owner, GpuRange>) {
     return PartOf<JobTraits>(job).range;
   } else if constexpr (std::is_same_v<Owner, NodeRequest>) {
-    return PartOf<JobTraits>(job).request;
+    static const NodeRequest kNone;
+    const std::optional<NodeRequest>& request = PartOf<JobTraits>(job).request;
+    return request ? *request : kNone;
   } else {
     static_assert(std::is_same_v<Owner, JobTraits>);
     static const JobTraits kNone;
@@ -257,6 +259,7 @@ template <typename Owner, typename T>
 struct JobDraft {
   JobSpec spec;
   JobTraits traits;
+  NodeRequest request;  // instead of that of the traits
 
   template <typename Owner, typename T>
   [[nodiscard]] T& At(const JobField<Owner, T>& field) {
@@ -265,13 +268,16 @@ struct JobDraft {
     } else if constexpr (std::is_same_v<Owner, GpuRange>) {
       return traits.range.*field.member;
     } else if constexpr (std::is_same_v<Owner, NodeRequest>) {
-      return traits.request.*field.member;
+      return request.*field.member;
     } else {
       return traits.*field.member;
     }
   }
   // The job; it has traits only if they say anything.
   [[nodiscard]] JobSpec Take() && {
+    if (request != NodeRequest{}) {
+      traits.request = std::move(request);
+    }
     if (traits != JobTraits{}) {
       spec.traits = std::make_shared<const JobTraits>(std::move(traits));
     }

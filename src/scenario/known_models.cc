@@ -252,7 +252,7 @@ namespace {
 // Errors: the parts cannot place it as it asks, or the cluster could never meet it.
 Status CheckRequest(const Assembly& parts, const Cluster& cluster,
                     const model::NodeClasses& classes, const JobSpec& job) {
-  if (!job.traits || job.traits->request == NodeRequest{}) {
+  if (!job.traits || !job.traits->request) {
     return {};
   }
   if (!parts.bundle().honours_requests()) {

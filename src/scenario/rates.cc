@@ -227,7 +227,7 @@ Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
   const bool others_come = inputs.last_partitions >= inputs.until;
   return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     const JobTraits& traits = model::PartOf<JobTraits>(job);
-    const bool asks = traits.request != NodeRequest{};
+    const bool asks = traits.request.has_value();
     if ((!classes.several() && traits.gpu_types.empty() && !asks) ||
         (!counts_alike && (others_come || job.known_from() < inputs.partitions_since))) {
       return std::nullopt;

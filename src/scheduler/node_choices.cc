@@ -11,10 +11,8 @@
 namespace trainyard::scheduler {
 namespace {
 
-const NodeRequest kSilent;
-
 bool AvoidsNothing(const JobSpec& job) {
-  return !job.traits || (job.traits->avoided.empty() && job.traits->request == kSilent);
+  return !job.traits || (job.traits->avoided.empty() && !job.traits->request);
 }
 
 }  // namespace
@@ -71,8 +69,8 @@ int NodeChoices::NumberOf(Kind kind) {
     Choice& choice = choices_.emplace_back();
     choice.pools = std::move(kind.pools);
     choice.avoided = std::move(kind.avoided);
-    choice.request = std::move(kind.request);
-    if (choice.request != kSilent) {
+    if (kind.request) {
+      choice.request = *std::move(kind.request);
       Restrict(choice);
     }
     choice.all = std::accumulate(choice.pools.begin(), choice.pools.end(), model::NodeClassSet{0},
@@ -134,7 +132,7 @@ void NodeChoices::Serialize(StateStream& state) {
     known[static_cast<std::size_t>(number)] = &kind;
   }
   std::vector<std::pair<std::vector<model::NodeClassSet>, std::vector<NodeId>>> nodes;
-  std::vector<NodeRequest> requests;
+  std::vector<std::optional<NodeRequest>> requests;
   for (const Kind* kind : known) {
     nodes.emplace_back(kind->pools, kind->avoided);
     requests.push_back(kind->request);

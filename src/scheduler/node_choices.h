@@ -68,7 +68,7 @@ class NodeChoices {
   struct Kind {
     std::vector<model::NodeClassSet> pools;
     std::vector<NodeId> avoided{};
-    NodeRequest request{};
+    std::optional<NodeRequest> request{};
     friend auto operator<=>(const Kind&, const Kind&) = default;  // NOLINT
   };
 

@@ -64,7 +64,7 @@ std::optional<Slices> Packing::Find(const JobSpec& job, Demand&& demand, const G
   if (former != nullptr && former->gpus == demand.gpus && is_free(former->slices)) {
     return former->slices;
   }
-  if (job.traits && !requests_.HasLicensesFor(job.traits->request)) {
+  if (job.traits && job.traits->request && !requests_.HasLicensesFor(*job.traits->request)) {
     return std::nullopt;
   }
   return choices_ != nullptr && choices_->several()

@@ -406,7 +406,7 @@ Result<Selection> Placer::Pack(std::size_t same) {
 // For more than GPUs, which no packer looks at.
 bool Placer::Asks(const Demand& demand) const {
   const JobSpec& job = *jobs_[demand.job].spec;
-  return demand.gpus > 0 && job.traits && job.traits->request != NodeRequest{};
+  return demand.gpus > 0 && job.traits && job.traits->request;
 }
 
 // The jobs that ask for more than GPUs are placed first, in their order, and the others packed

@@ -61,7 +61,7 @@ class JobReader {
     RETURN_IF_ERROR(TakeBatchPerGpu());
     RETURN_IF_ERROR(CheckDeadline());
     RETURN_IF_ERROR(CheckRange());
-    if (const Status texts = model::CheckTexts(draft_.traits.request); !texts.ok()) {
+    if (const Status texts = model::CheckTexts(draft_.request); !texts.ok()) {
       return row_.BadRow(texts.error().message);
     }
     RETURN_IF_ERROR(CheckDevices());

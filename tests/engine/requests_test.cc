@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine_tests/harness.h"
+#include "model/job_fields.h"
 #include "model/request/node_request.h"
 #include "model/request/request_fit.h"
 #include "scheduler/node_choices.h"
@@ -25,14 +26,12 @@ namespace {
 
 JobSpec Asking(JobSpec job, NodeRequest request) {
   JobTraits traits = job.traits ? *job.traits : JobTraits();
-  traits.request = std::move(request);
+  traits.request = request == NodeRequest{} ? std::nullopt : std::optional(std::move(request));
   job.traits = std::make_shared<const JobTraits>(std::move(traits));
   return job;
 }
 
-NodeRequest RequestOf(const JobSpec& job) {
-  return job.traits ? job.traits->request : NodeRequest();
-}
+NodeRequest RequestOf(const JobSpec& job) { return model::PartOf<NodeRequest>(job); }
 
 // Nodes of four and eight GPUs with unlike CPUs and memory; the last states no memory.
 Cluster UnlikeNodes() {

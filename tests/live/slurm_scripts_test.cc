@@ -118,7 +118,8 @@ TEST_F(SlurmScriptTest, VariablesOfSlurmAreSet) {
 TEST_F(SlurmScriptTest, WhatIsIgnoredAndWhatWouldNotRunIsSaidAtSubmission) {
   const Answer listed = Submit("#SBATCH --gres=gpu:k80:1,lscratch:2 --hold\ntrue\n");
   EXPECT_EQ(listed.status, 0);
-  EXPECT_THAT(listed.err, HasSubstr("ignored, as no such resource is given out here: lscratch:2 ("));
+  EXPECT_THAT(listed.err,
+              HasSubstr("ignored, as no such resource is given out here: lscratch:2 ("));
   EXPECT_EQ(cluster_.StatusOf(1).request().gpus(), 1);
   EXPECT_THAT(cluster_.StatusOf(1).request().gpu_types(), ElementsAre("k80"));
   EXPECT_THAT(Submit("#SBATCH -G1\nsrun hostname\n").err, HasSubstr("the script calls srun ("));

@@ -517,10 +517,10 @@ std::vector<JobSpec> JobsWithAllFields() {
   model::ForEachJobField([&](const auto& field) { FormChange(draft.At(field)); });
   draft.traits.dependency = "afterok:1:2_3,singleton";  // texts of a form
   draft.traits.array = "1-3,7%2";
-  draft.traits.request.node_list = "n[0-1]";
-  draft.traits.request.exclude = "n3,m";
-  draft.traits.request.constraint = "a&(b|!c),d*2";
-  draft.traits.request.licenses = "x:2,y";
+  draft.request.node_list = "n[0-1]";
+  draft.request.exclude = "n3,m";
+  draft.request.constraint = "a&(b|!c),d*2";
+  draft.request.licenses = "x:2,y";
   model::JobDraft best_effort = draft;
   draft.spec.best_effort = false;
   best_effort.spec.name = "other";

@@ -426,7 +426,7 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
     }
   }
   traits.range = draft.traits.range;
-  traits.request = draft.traits.request;
+  traits.request = draft.request == NodeRequest{} ? std::nullopt : std::optional(draft.request);
   auto spec = Respecified(*job.spec, wanted, std::move(traits));
   spec->name = wanted.name();
   spec->queue = wanted.queue();

@@ -29,7 +29,7 @@ Status CheckProfiles(const JobSpec& job, const engine::Configuration& with) {
         "' with batch size " + std::to_string(job.batch_size) + " in the controller's profiles" +
         (job.iterations ? "" : "; a job without them has no deadline"));
   }
-  if (model::PartOf<JobTraits>(job).request != NodeRequest{} && !with.bundle.honours_requests()) {
+  if (model::PartOf<JobTraits>(job).request && !with.bundle.honours_requests()) {
     return FailedPrecondition(
         "policy '" + with.policy +
         "' gives GPUs without looking at CPUs, memory, nodes and licences; expected a job that "

@@ -300,7 +300,7 @@ Status Settle(model::JobDraft& draft) {
   if (!draft.traits.array.empty()) {
     RETURN_IF_ERROR(model::ParseArray(draft.traits.array));
   }
-  RETURN_IF_ERROR(model::CheckTexts(draft.traits.request));
+  RETURN_IF_ERROR(model::CheckTexts(draft.request));
   if (job.best_effort) {
     job.deadline.reset();
     draft.traits.deadlines.clear();

@@ -228,7 +228,7 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
 
 std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
   const JobSpec& spec = *RecordOf(id).spec;
-  const std::string asks = model::TextOf(model::PartOf<JobTraits>(spec).request);
+  const std::string asks = model::TextOf(model::PartOf<NodeRequest>(spec));
   switch (blocked.reason) {
     case model::WaitReason::kResources:
       return asks.empty() ? "not enough CPUs or memory beside free GPUs: others have asked for them"

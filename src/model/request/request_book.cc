@@ -16,11 +16,12 @@ namespace {
 const NodeRequest kSilent;
 
 bool IsSilent(const NodeRequest& request) {
-  return request.cpus.milli == 0 && request.memory.mib == 0 && !request.exclusive;
+  return &request == &kSilent ||
+         (request.cpus.milli == 0 && request.memory.mib == 0 && !request.exclusive);
 }
 
 const NodeRequest& RequestOf(const JobSpec& job) {
-  return job.traits == nullptr ? kSilent : job.traits->request;
+  return job.traits == nullptr || !job.traits->request ? kSilent : *job.traits->request;
 }
 
 }  // namespace

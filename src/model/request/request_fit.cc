@@ -207,7 +207,7 @@ class NeverFits {
   NeverFits(const Cluster& cluster, const JobSpec& job, const std::vector<bool>& may_lie)
       : cluster_(cluster),
         job_(job),
-        request_(job.traits->request),
+        request_(*job.traits->request),
         may_lie_(may_lie),
         rules_(RulesFor(cluster, request_)) {}
 
@@ -420,10 +420,10 @@ class NeverFits {
 }  // namespace
 
 Status CanBeMet(const Cluster& cluster, const JobSpec& job, const std::vector<bool>& may_lie) {
-  if (!job.traits || job.traits->request == NodeRequest{}) {
+  if (!job.traits || !job.traits->request) {
     return {};
   }
-  RETURN_IF_ERROR(CheckTexts(job.traits->request));
+  RETURN_IF_ERROR(CheckTexts(*job.traits->request));
   return NeverFits(cluster, job, may_lie).Check();
 }
 

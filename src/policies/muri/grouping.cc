@@ -272,7 +272,7 @@ class Grouper {
     std::vector<std::size_t> buckets(jobs_.size());
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const JobSpec& job = *jobs_[i].spec;
-      const bool is_alone = job.traits && job.traits->request != NodeRequest{};
+      const bool is_alone = job.traits && job.traits->request;
       const std::size_t stages =
           profile::StatesStages(job) && !is_alone ? StagesOf(jobs_[i]).stages.size() : 0;
       const auto [place, is_new] = bucket_of.try_emplace(
