@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -338,21 +339,53 @@ Status Group::Remove() const {
   return {};
 }
 
-std::int64_t MemoryKillsAroundMe() {
+namespace {
+
+// The folder of this process' own group; empty: that cannot be found out.
+std::string MemoryFolderAroundMe() {
   const Hierarchies hierarchies = Hierarchies::FromMounts(TextOf("/proc/self/mounts"));
   const auto mount = hierarchies.MountOf("memory");
   if (!mount.has_value()) {
-    return 0;
+    return {};
   }
   // "4:memory:/trainyard/7-2", "0::/trainyard/7-2"
   std::istringstream lines(TextOf("/proc/self/cgroup"));
   const std::string wanted = hierarchies.unified_controls ? "0::" : ":memory:";
   for (std::string line; std::getline(lines, line);) {
     if (const std::size_t at = line.find(wanted); at != std::string::npos) {
-      return KillsIn(*mount + line.substr(at + wanted.size()));
+      return *mount + line.substr(at + wanted.size());
+    }
+  }
+  return {};
+}
+
+// The number in the first of the files that has one; 0: none has, or it is no limit.
+std::int64_t NumberIn(std::initializer_list<std::string> files) {
+  constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;  // of version 1, in whole pages
+  for (const std::string& file : files) {
+    std::int64_t number = 0;
+    if (std::istringstream text(TextOf(file)); text >> number) {
+      return number < kNoLimit ? number : 0;
     }
   }
   return 0;
+}
+
+}  // namespace
+
+MemoryUse MemoryAroundMe() {
+  const std::string folder = MemoryFolderAroundMe();
+  return folder.empty()
+             ? MemoryUse()
+             : MemoryUse{
+                   .most = NumberIn({folder + "/memory.peak", folder + "/memory.max_usage_in_bytes",
+                                     folder + "/memory.current"}),
+                   .limit = NumberIn({folder + "/memory.max", folder + "/memory.limit_in_bytes"})};
+}
+
+std::int64_t MemoryKillsAroundMe() {
+  const std::string folder = MemoryFolderAroundMe();
+  return folder.empty() ? 0 : KillsIn(folder);
 }
 
 std::optional<std::int64_t> MemoryKillsOnMachine() {

@@ -67,6 +67,12 @@ class Group {
   std::string name_;
 };
 
+// Of this process' own group, in bytes.
+struct MemoryUse {
+  std::int64_t most = 0;   // that it has ever had at a time
+  std::int64_t limit = 0;  // 0: there is none
+};
+[[nodiscard]] MemoryUse MemoryAroundMe();
 // How often the kernel has killed a process of this process' own group for its memory; 0 also where
 // that cannot be found out.
 [[nodiscard]] std::int64_t MemoryKillsAroundMe();

@@ -251,6 +251,11 @@ template <typename Owner, typename T>
 // Whether the job says anything there. (Of required fields: something else than a new JobSpec.)
 template <typename Owner, typename T>
 [[nodiscard]] bool States(const JobSpec& job, const JobField<Owner, T>& field) {
+  if constexpr (std::is_same_v<Owner, NodeRequest>) {
+    if (job.traits == nullptr || !job.traits->request) {
+      return false;
+    }
+  }
   static const Owner kNew;
   return !(ValueOf(field, job) == kNew.*field.member);
 }

@@ -249,13 +249,23 @@ Status NeedsStages(const Assembly& parts) {
 
 namespace {
 
+// Whether it asks for CPUs and memory alone, and no node states any.
+bool HasNothingToHonour(const Cluster& cluster, NodeRequest request) {
+  request.cpus = {};
+  request.memory = {};
+  return request == NodeRequest{} &&
+         std::all_of(cluster.nodes.begin(), cluster.nodes.end(), [](const NodeSpec& node) {
+           return node.capacity.milli_cpus == 0 && node.capacity.memory_mib == 0;
+         });
+}
+
 // Errors: the parts cannot place it as it asks, or the cluster could never meet it.
 Status CheckRequest(const Assembly& parts, const Cluster& cluster,
                     const model::NodeClasses& classes, const JobSpec& job) {
   if (!job.traits || !job.traits->request) {
     return {};
   }
-  if (!parts.bundle().honours_requests()) {
+  if (!parts.bundle().honours_requests() && !HasNothingToHonour(cluster, *job.traits->request)) {
     return InvalidArgument(fmt::format(
         "it asks for more than GPUs (CPUs, memory, nodes or licences), and policy '{}' with "
         "placement '{}'{} gives GPUs without looking at that; expected a job that asks for GPUs "

@@ -50,10 +50,16 @@ void AttemptCourse::NoteEnd(int exit_code, double unix_s,
   NoteFailure(exit_code, unix_s);
 }
 
-void AttemptCourse::NoteMemoryKill(double unix_s) {
+void AttemptCourse::NoteMemoryKill(double unix_s, const cgroup::MemoryUse& memory) {
   constexpr int kKilled = 137;
   NoteFailure(kKilled, unix_s);
-  message_ = "it has used more memory than its limit on this node, and was killed";
+  constexpr double kGib = 1 << 30;
+  message_ = memory.limit == 0
+                 ? "out of memory on this node"
+                 : fmt::format("out of memory: {:.3g} GiB of {:.3g} GiB",
+                               static_cast<double>(std::max(memory.most, memory.limit)) / kGib,
+                               static_cast<double>(memory.limit) / kGib);
+  message_ += "; submit it with more --memory";
   killing_ = true;
 }
 

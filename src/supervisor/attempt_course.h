@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "cgroup/group.h"
 #include "supervisor/job/job_server.h"
 #include "supervisor/worker.h"
 #include "trainyard/live.pb.h"
@@ -34,7 +35,7 @@ class AttemptCourse {
   void NoteEnd(int exit_code, double unix_s, const std::function<std::string()>& text);
   // The kernel has killed a process of the attempt for its memory: without it the attempt is of no
   // use, and is killed as a whole.
-  void NoteMemoryKill(double unix_s);
+  void NoteMemoryKill(double unix_s, const cgroup::MemoryUse& memory);
 
   // What workers are to be told.
   struct Notice {

@@ -179,11 +179,10 @@ TEST_F(AttemptCourseTest, WhatCouldNotBeStartedIsToldByItsLastReportAlone) {
 
 TEST_F(AttemptCourseTest, AProcessThatTheKernelKillsEndsTheAttempt) {
   course_.NoteStarted();
-  course_.NoteMemoryKill(100);
+  course_.NoteMemoryKill(100, {.most = std::int64_t{4} << 30, .limit = std::int64_t{4} << 30});
   EXPECT_TRUE(Decide().kill);
   EXPECT_EQ(Last().exit_code(), 137);
-  EXPECT_EQ(Last().message(),
-            "it has used more memory than its limit on this node, and was killed");
+  EXPECT_EQ(Last().message(), "out of memory: 4 GiB of 4 GiB; submit it with more --memory");
 }
 
 }  // namespace

@@ -382,7 +382,7 @@ void Supervisor::CheckMemory() {
   next_memory_look_ = Clock::now() + std::chrono::seconds(1);
   if (cgroup::MemoryKillsAroundMe() > 0) {
     memory_kills_told_ = true;
-    course_.NoteMemoryKill(UnixSeconds());
+    course_.NoteMemoryKill(UnixSeconds(), cgroup::MemoryAroundMe());
   }
 }
 

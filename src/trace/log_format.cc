@@ -51,6 +51,7 @@ constexpr std::array kLogFormats{
         .queue = "type",
         .state = "state",
         .gpus = "gpu_num",
+        .cpus = "cpu_num",
         .submit = "submit_time",
         .start = "start_time",
         .end = "end_time",
@@ -62,6 +63,7 @@ constexpr std::array kLogFormats{
         .name = "instance_sn",
         .queue = "app_name",
         .gpus = "gpu_request",
+        .cpus = "cpu_request",
         .submit = "creation_time",
         .start = "scheduled_time",
         .end = "deletion_time",
@@ -74,6 +76,7 @@ constexpr std::array kLogFormats{
               .queue = "vc",
               .state = "state",
               .gpus = "gpu_num",
+              .cpus = "cpu_num",
               .submit = "submit_time",
               .start = "start_time",
               .end = "end_time",
@@ -87,6 +90,9 @@ constexpr std::array kLogFormats{
               .state = "pod_phase",
               .gpus = "num_gpu",
               .milli_gpus = "gpu_milli",
+              .cpus = "cpu_milli",
+              .cpu_unit = 0.001,
+              .memory_mib = "memory_mib",
               .submit = "creation_time",
               .start = "scheduled_time",
               .end = "deletion_time",
@@ -104,6 +110,7 @@ constexpr std::array kLogFormats{
               .types = "gpu_model",
               .gpus = "gpu_request",
               .workers = "worker_num",
+              .cpus = "cpu_request",
               .submit = "submit_time",
               .duration = "duration",
               .kind = "job_type",
@@ -128,6 +135,8 @@ class LogReader {
         gpus_(PositionOf(format.gpus, table)),
         workers_(PositionOf(format.workers, table)),
         milli_gpus_(PositionOf(format.milli_gpus, table)),
+        cpus_(PositionOf(format.cpus, table)),
+        memory_(PositionOf(format.memory_mib, table)),
         kind_(PositionOf(format.kind, table)),
         duration_(PositionOf(format.duration, table)),
         times_{.submit = PositionOf(format.submit, table),
@@ -149,6 +158,7 @@ class LogReader {
     read.job.user = row.Text(user_);
     read.job.queue = row.Text(queue_);
     wishes_.Give(row.Text(types_), read.job);
+    RETURN_IF_ERROR(TakeAmounts(row, read.job));
     const std::string_view kind = row.Text(kind_);
     read.job.best_effort = kind_ >= 0 && kind == format_.best_effort;
     if (!read.job.best_effort && !format_.guaranteed.empty() && kind != format_.guaranteed) {
@@ -190,6 +200,25 @@ class LogReader {
                          fmt::format("a number from 1 to 1000 where {} is 1", format_.gpus));
   }
 
+  // CPUs and memory of all workers together.
+  Status TakeAmounts(const io::CsvRow& row, JobSpec& job) {
+    double workers = 1;
+    if (workers_ >= 0) {
+      ASSIGN_OR_RETURN(workers, RequireAmount(row, workers_, "the number of workers"));
+    }
+    const auto read = [&](int column) -> Result<double> {
+      if (column < 0) {
+        return 0.0;
+      }
+      ASSIGN_OR_RETURN(const std::optional<double> amount, ReadAmount(row, column));
+      return amount.value_or(0) * workers;
+    };
+    ASSIGN_OR_RETURN(const double cpus, read(cpus_));
+    ASSIGN_OR_RETURN(const double memory, read(memory_));
+    amounts_.Give(cpus * format_.cpu_unit, memory, job);
+    return {};
+  }
+
   Result<Recorded> ReadTimes(const io::CsvRow& row) {
     if (duration_ < 0) {
       return ReadRecorded(row, times_, [this](const io::CsvRow& from, int column) {
@@ -214,11 +243,14 @@ class LogReader {
   int gpus_;
   int workers_;
   int milli_gpus_;
+  int cpus_;
+  int memory_;
   int kind_;
   int duration_;
   TimeColumns times_;
   TimestampReader stamps_;
   GpuTypeWishes wishes_;
+  AmountWishes amounts_;
 };
 
 }  // namespace
@@ -319,6 +351,25 @@ Result<double> RequireAmount(const io::CsvRow& row, int column, std::string_view
 Status TakeName(const io::CsvRow& row, int column, JobSpec& job) {
   job.name = row.Text(column);
   return job.name.empty() ? Status(row.Bad(column, "the id of the job")) : Status();
+}
+
+void AmountWishes::Give(double cpus, double memory_mib, JobSpec& job) {
+  constexpr double kMilli = 1000;
+  constexpr double kMost = 1e9;
+  NodeRequest request;
+  request.cpus.milli = std::llround(std::min(cpus, kMost) * kMilli);
+  request.memory.mib = std::llround(std::ceil(std::min(memory_mib, kMost)));
+  if (request == NodeRequest{}) {
+    return;
+  }
+  std::shared_ptr<const JobTraits>& known =
+      known_[{job.traits, request.cpus.milli, request.memory.mib}];
+  if (known == nullptr) {
+    auto traits = std::make_shared<JobTraits>(job.traits ? *job.traits : JobTraits());
+    traits->request = std::move(request);
+    known = std::move(traits);
+  }
+  job.traits = known;
 }
 
 void GpuTypeWishes::Give(std::string_view alternatives, JobSpec& job) {

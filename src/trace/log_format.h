@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/try.h"
@@ -40,6 +41,10 @@ struct LogFormat {
   std::string_view gpus;  // of each worker, where there is a number of workers
   std::string_view workers{};
   std::string_view milli_gpus{};  // of the one GPU, where one is asked for
+  // Of each worker, likewise; amounts of 0 are not stated.
+  std::string_view cpus{};
+  double cpu_unit = 1;  // cores
+  std::string_view memory_mib{};
   std::string_view submit;
   std::string_view start{};
   std::string_view end{};
@@ -113,6 +118,19 @@ inline constexpr std::string_view kStillRunning =
 
 // Gives the job its name. Errors: it is empty.
 [[nodiscard]] Status TakeName(const io::CsvRow& row, int column, JobSpec& job);
+
+// Gives jobs requests of CPUs and memory, shared out with their GPUs. A log has few different ones,
+// so jobs share what says so.
+class AmountWishes {
+ public:
+  // Cores and MiB; zero: not stated.
+  void Give(double cpus, double memory_mib, JobSpec& job);
+
+ private:
+  // What is said of a job beside, which is shared, too; thousandths of a core, MiB.
+  using Amounts = std::tuple<std::shared_ptr<const JobTraits>, std::int64_t, std::int64_t>;
+  std::map<Amounts, std::shared_ptr<const JobTraits>> known_;
+};
 
 // Gives jobs the GPU types that they accept. A log has few of them, so jobs share what says so.
 class GpuTypeWishes {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/request/node_request.h"
 #include "support/trace_files.h"
 
 namespace trainyard::trace {
@@ -99,6 +100,8 @@ TEST(HeliosTraceTest, WhatIsNoJobToScheduleIsCountedByReason) {
       "9,u,vc,1,4,1,SUSPENDED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:01:00,60,0\n");
   EXPECT_EQ(Names(trace), "2 8 9");
   EXPECT_EQ(trace.jobs[1].submit, AtSeconds(60)) << "a submit before April is the first";
+  EXPECT_EQ(model::TextOf(*trace.jobs[0].traits->request), "4 CPUs");
+  EXPECT_EQ(trace.jobs[0].traits, trace.jobs[1].traits) << "one for all";
   EXPECT_EQ(trace.skipped_rows, 6);
   EXPECT_EQ(Told(trace.skipped),
             "2:2 it asks for no GPUs; jobs on CPUs alone are left out\n"
@@ -232,7 +235,8 @@ TEST(OpenbTraceTest, ReadsPodsOfWholeGpus) {
   EXPECT_EQ(trace.jobs[0].gpus, 8);
   EXPECT_EQ(trace.jobs[0].queue, "Burstable");
   EXPECT_EQ(trace.jobs[0].duration, FromSeconds(1332357));
-  EXPECT_EQ(trace.jobs[0].traits, nullptr);
+  EXPECT_TRUE(trace.jobs[0].traits->gpu_types.empty());
+  EXPECT_EQ(model::TextOf(*trace.jobs[0].traits->request), "88 CPUs, 320G memory");
   EXPECT_EQ(trace.jobs[1].submit, AtSeconds(529561));
   EXPECT_EQ(trace.jobs[1].duration, FromSeconds(1512));
   EXPECT_EQ(trace.jobs[1].traits->gpu_types, (std::vector<std::string>{"V100M16", "V100M32"}));
@@ -322,7 +326,8 @@ TEST(SpotGpuTraceTest, ReadsWorkersTimesGpus) {
   EXPECT_EQ(trace.jobs[1].submit, AtSeconds(9589663));
   EXPECT_EQ(trace.jobs[1].duration, FromSeconds(41060));
   EXPECT_EQ(trace.jobs[2].gpus, 6);
-  EXPECT_EQ(trace.jobs[2].traits, nullptr);
+  EXPECT_TRUE(trace.jobs[2].traits->gpu_types.empty());
+  EXPECT_EQ(model::TextOf(*trace.jobs[2].traits->request), "45 CPUs") << "of three workers";
   EXPECT_TRUE(trace.waits.empty());
 }
 

@@ -76,6 +76,12 @@ TEST(PagesTest, CommandsOfTheReadme) {
   RunPage("README.md", steps);
 }
 
+TEST(PagesTest, OutcomesOfRequests) {
+  const std::vector<Step> steps = StepsOf(BlocksOf(TRAINYARD_SOURCE_DIR "/docs/requests.md"));
+  EXPECT_GE(steps.size(), 18U);
+  RunPage("requests.md", steps);
+}
+
 TEST(PagesTest, CommandsOfTheTutorial) {
   const std::vector<Step> steps = StepsOf(BlocksOf(TRAINYARD_SOURCE_DIR "/docs/tutorial.md"));
   EXPECT_GE(steps.size(), 8U);

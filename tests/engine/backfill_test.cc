@@ -424,5 +424,120 @@ TEST(BackfillTest, TheFirstThatWaitsIsNotDelayed) {
   EXPECT_GT(waited, Rounds(10'000U));
 }
 
+// ------------------------------------------------------------------- with CPUs and memory, too
+
+struct Amounts {
+  int gpus = 0;
+  int cpus = 0;
+  int gib = 0;
+
+  [[nodiscard]] bool Covers(const Amounts& other) const {
+    return gpus >= other.gpus && cpus >= other.cpus && gib >= other.gib;
+  }
+  void Add(const Amounts& other, int sign) {
+    gpus += sign * other.gpus;
+    cpus += sign * other.cpus;
+    gib += sign * other.gib;
+  }
+};
+
+struct ServedWith {
+  double arrival = 0;
+  double start = 0;
+  double end = 0;
+  Amounts asks;
+  std::size_t node = 0;
+};
+
+// As LatestStart, on one node of each type.
+double LatestStartWith(const ServedWith& job, double since, const std::vector<ServedWith>& jobs,
+                       Amounts free) {
+  std::map<double, std::vector<const ServedWith*>> ends;
+  for (const ServedWith& other : jobs) {
+    const bool goes_first = other.start < since || (other.start == since && &other < &job);
+    if (other.node == job.node && goes_first && other.end > since) {
+      free.Add(other.asks, -1);
+      ends[other.end].push_back(&other);
+    }
+  }
+  double at = since;
+  for (const auto& [end, ended] : ends) {
+    if (free.Covers(job.asks)) {
+      return at;
+    }
+    for (const ServedWith* const other : ended) {
+      free.Add(other->asks, 1);
+    }
+    at = end;
+  }
+  return at;
+}
+
+// Three types, of each one node, on which GPUs, CPUs or memory are short.
+TEST(BackfillTest, TheFirstThatWaitsIsNotDelayedWithCpusAndMemory) {
+  std::size_t waited = 0;
+  std::size_t for_others = 0;  // though it had enough GPUs
+  for (unsigned seed = 1; seed <= Rounds(10'000U); ++seed) {
+    std::mt19937 random(seed);
+    const std::vector<std::string> types{"A", "B", "C"};
+    Cluster cluster = MakeCluster(3, 1);
+    std::vector<Amounts> has;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      has.push_back({.gpus = 4 + static_cast<int>(random() % 5),
+                     .cpus = 8 + static_cast<int>(random() % 25),
+                     .gib = 16 + static_cast<int>(random() % 49)});
+      cluster.nodes[i].gpus = has[i].gpus;
+      cluster.nodes[i].gpu_type = types[i];
+      cluster.nodes[i].capacity = {.milli_cpus = 1000 * has[i].cpus,
+                                   .memory_mib = 1024 * has[i].gib};
+    }
+    std::vector<JobSpec> jobs;
+    std::vector<ServedWith> served;
+    double submit = 0;
+    for (int i = 0; i < 20; ++i) {
+      submit += static_cast<double>(random() % 8);
+      const std::size_t node = random() % 3;
+      const auto some = [&random](int most) {
+        return 1 + static_cast<int>(random() % static_cast<unsigned>(most));
+      };
+      const Amounts asks{
+          .gpus = some(has[node].gpus), .cpus = some(has[node].cpus), .gib = some(has[node].gib)};
+      JobSpec job = Wanting(MakeJob(submit, asks.gpus, some(40)), types[node]);
+      JobTraits traits = *job.traits;
+      traits.request = NodeRequest{
+          .cpus = {.milli = 1000 * asks.cpus}, .memory = {.mib = 1024 * asks.gib}, .nodes = {}};
+      job.traits = std::make_shared<const JobTraits>(std::move(traits));
+      jobs.push_back(std::move(job));
+      served.push_back({.arrival = submit, .asks = asks, .node = node});
+    }
+    const TestResult result =
+        RunTest({.jobs = jobs,
+                 .cluster = cluster,
+                 .policy = random() % 2 == 0 ? "backfill" : "backfill:order=shortest"});
+    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+    for (std::size_t i = 0; i < served.size(); ++i) {
+      served[i].start = result.start(i);
+      served[i].end = result.end(i);
+    }
+    std::vector<double> since(types.size(), 0);  // by node: when those before had all started
+    for (const ServedWith& job : served) {
+      double& before = since[job.node];
+      const double first = std::max(before, job.arrival);
+      before = std::max(before, job.start);
+      if (first > job.start) {
+        continue;  // it went before others
+      }
+      waited += job.start > first ? 1 : 0;
+      const double latest = LatestStartWith(job, first, served, has[job.node]);
+      ASSERT_LE(job.start, latest) << "seed " << seed;
+      Amounts gpus_alone = has[job.node];
+      gpus_alone.cpus = gpus_alone.gib = 1'000'000;
+      for_others += latest > LatestStartWith(job, first, served, gpus_alone) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(waited, Rounds(10'000U));
+  EXPECT_GT(for_others, Rounds(10'000U));
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -20,7 +20,10 @@ World::World(const FaultOptions& options)
       launches_(*this),
       accounts_(options.bug == PlantedBug::kMischarges) {
   for (int i = 0; i < options.nodes; ++i) {
-    cluster_.nodes.push_back({.name = "n" + std::to_string(i), .gpus = options.gpus});
+    constexpr int kCpusPerGpu = 4;
+    cluster_.nodes.push_back({.name = "n" + std::to_string(i),
+                              .gpus = options.gpus,
+                              .capacity = {.milli_cpus = 1000 * kCpusPerGpu * options.gpus}});
     processes_.push_back(std::make_unique<PretendedProcesses>(*this, i));
     stores_.push_back(std::make_unique<PretendedStore>(*this, i));
     agents_.emplace_back();
@@ -118,6 +121,13 @@ void World::MakeMeasured(v1::JobRequest& job) {
   job.mutable_launch()->add_command("train");
 }
 
+// What any of the nodes can give beside its GPUs.
+void World::MakeRequest(v1::JobRequest& job) {
+  constexpr std::array kCpus{"1/gpu", "4/gpu", "4", "3/node"};
+  job.set_cpus(kCpus.at(Pick(kCpus.size())));
+  job.set_exclusive(Chance(0.1));
+}
+
 FaultResult World::Run() {
   for (int jobs = 0; jobs < options_.jobs;) {
     Client client{.token = fmt::format("token-{}", clients_.size())};
@@ -136,6 +146,9 @@ FaultResult World::Run() {
     }
     if (policy_name_.starts_with("chronus") && Chance(0.5)) {
       client.job.set_deadline_s(client.job.duration_s() * (1 + static_cast<double>(Pick(20))));
+    }
+    if (parts_.bundle().honours_requests() && Chance(0.3)) {
+      MakeRequest(client.job);
     }
     if (Chance(0.5)) {
       const std::size_t set = Pick(6);

@@ -266,6 +266,7 @@ class World final : public live::LiveOutput {
   // and what an operator has been told is so.
   void CheckSwitches();
   void MakeMeasured(v1::JobRequest& job);
+  void MakeRequest(v1::JobRequest& job);
   void FallSick(std::size_t node);
   [[nodiscard]] bool MayLoseSupervisors(std::size_t node, TimePoint until);
   void CrashNode(std::size_t node);

@@ -182,9 +182,32 @@ std::string IterationsText(const v1::JobStatus& job, double now) {
       job.has_progressed() ? ", the last " + Ago(job.progressed(), now) : "");
 }
 
+// Beside GPUs, as it was submitted: "4/gpu CPUs, 64G memory".
+std::string AsksText(const v1::JobRequest& job) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](const std::string& value, const char* before, const char* after) {
+    if (!value.empty()) {
+      parts.push_back(before + value + after);
+    }
+  };
+  add(job.cpus(), "", " CPUs");
+  add(job.memory(), "", " memory");
+  add(job.nodes(), "", job.nodes() == "1" ? " node" : " nodes");
+  add(job.exclusive() ? "nodes for itself" : "", "", "");
+  add(job.tmp(), "", " for temporary files");
+  add(job.node_list(), "on ", "");
+  add(job.exclude(), "not on ", "");
+  add(job.constraint(), "constraint ", "");
+  add(job.licenses(), "licences ", "");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 // What a job says of itself, and has beside its GPUs.
 void AddTraining(const v1::JobStatus& job, double now, DetailLines& lines) {
   lines.emplace_back("iterations", IterationsText(job, now));
+  if (const std::string asks = AsksText(job.request()); !asks.empty()) {
+    lines.emplace_back("asks for", asks);
+  }
   for (const v1::NodeGrant& grant : job.grants()) {
     if (const std::string share = ShareText(grant.share()); !share.empty()) {
       lines.emplace_back("share", job.grants_size() == 1 ? share : grant.node() + ": " + share);

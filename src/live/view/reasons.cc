@@ -251,6 +251,9 @@ std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
 
 // "not enough free A100 GPUs: 2 of 8 free, it asks for 3"
 std::string Reasons::NotEnough(const JobSpec& job) {
+  if (const std::string asks = model::TextOf(model::PartOf<NodeRequest>(job)); !asks.empty()) {
+    return "no place for " + GpusText(job.gpus) + " with " + asks;
+  }
   if (depth_ == Depth::kBrief) {
     return "not enough free " + GpusFor(job);
   }

@@ -20,6 +20,11 @@ bool IsSilent(const NodeRequest& request) {
          (request.cpus.milli == 0 && request.memory.mib == 0 && !request.exclusive);
 }
 
+// What comes with so many GPUs; nothing on a node that has lost its GPUs to a change.
+Resources ShareOf(const NodeSpec& node, int gpus) {
+  return node.gpus == 0 ? Resources() : ProportionalShare(node, gpus);
+}
+
 const NodeRequest& RequestOf(const JobSpec& job) {
   return job.traits == nullptr || !job.traits->request ? kSilent : *job.traits->request;
 }
@@ -37,7 +42,7 @@ RequestBook::RequestBook(const Cluster& cluster)
 Resources RequestBook::Counted(const NodeSpec& node, const NodeRequest& request, int gpus, int of) {
   Resources need = NeedOn(node, request, gpus, of);
   if (need.milli_cpus == 0 || need.memory_mib == 0) {
-    const Resources share = ProportionalShare(node, gpus);
+    const Resources share = ShareOf(node, gpus);
     need.milli_cpus = need.milli_cpus == 0 ? share.milli_cpus : need.milli_cpus;
     need.memory_mib = need.memory_mib == 0 ? share.memory_mib : need.memory_mib;
   }
@@ -99,7 +104,7 @@ std::optional<Resources> RequestBook::LeftBeside(const NodeRequest& request, std
   const bool silent = IsSilent(request);
   Resources left = spec.capacity;
   left -= on.asked;
-  left -= ProportionalShare(spec, on.silent_gpus + (silent ? gpus : 0));
+  left -= ShareOf(spec, on.silent_gpus + (silent ? gpus : 0));
   return left;
 }
 

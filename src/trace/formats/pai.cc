@@ -69,6 +69,8 @@ Result<io::CsvTable> OpenTable(const std::string& path, std::span<const std::str
 struct Tasks {
   std::string job;
   double gpu_percent = 0;
+  double cpu_percent = 0;
+  double memory_gib = 0;
   std::optional<TimePoint> start;  // the first, other than 0
   bool starts_at_0 = false;        // some: never started, unless the log begins there
 };
@@ -106,6 +108,8 @@ void Merge(std::vector<Tasks>& tasks) {
     }
     Tasks& sum = tasks[last];
     sum.gpu_percent += item.gpu_percent;
+    sum.cpu_percent += item.cpu_percent;
+    sum.memory_gib += item.memory_gib;
     sum.starts_at_0 |= item.starts_at_0;
     if (item.start) {
       sum.start = std::min(sum.start.value_or(*item.start), *item.start);
@@ -169,12 +173,17 @@ class PaiReader {
   Status ReadTask(const io::CsvRow& row) {
     Tasks task{.job = std::string(row.Text(kTaskJob))};
     ASSIGN_OR_RETURN(const std::optional<double> percent, ReadAmount(row, kTaskGpu));
+    ASSIGN_OR_RETURN(const std::optional<double> cpus, ReadAmount(row, kTaskCpu));
+    ASSIGN_OR_RETURN(const std::optional<double> memory, ReadAmount(row, kTaskMemory));
     ASSIGN_OR_RETURN(const std::optional<TimePoint> start, ReadSeconds(row, kTaskStart));
     if (percent.value_or(0) > 0) {
-      // The percents are those of one instance.
+      // The amounts are those of one instance. Tasks without GPUs (parameter servers) would not lie
+      // with the gang, and what they ask for is not taken.
       ASSIGN_OR_RETURN(const double instances,
                        RequireAmount(row, kTaskInstances, "the number of instances"));
       task.gpu_percent = *percent * instances;
+      task.cpu_percent = cpus.value_or(0) * instances;
+      task.memory_gib = memory.value_or(0) * instances;
     }
     if (start) {
       task.starts_at_0 = *start == TimePoint{};
@@ -202,6 +211,8 @@ class PaiReader {
     RETURN_IF_ERROR(TakeName(row, kJobName, read.job));
     read.job.user = row.Text(kJobUser);
     TakeTag(row, read.job);
+    constexpr double kMibPerGib = 1024;
+    amounts_.Give(tasks->cpu_percent / kWhole, tasks->memory_gib * kMibPerGib, read.job);
     RETURN_IF_ERROR(ReadTimes(row, *tasks, read));
     return read;
   }
@@ -234,6 +245,7 @@ class PaiReader {
   std::vector<Tasks> tasks_;  // by job
   std::vector<Tag> tags_;     // by instance
   GpuTypeWishes wishes_;
+  AmountWishes amounts_;
 };
 
 }  // namespace

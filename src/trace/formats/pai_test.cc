@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "io/file.h"
+#include "model/request/node_request.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::trace {
@@ -58,7 +59,9 @@ TEST_F(PaiTraceTest, AFolderIsReadByItself) {
   EXPECT_EQ(trace.value().waits[0], FromSeconds(10));
   EXPECT_EQ(trace.value().jobs[1].gpus, 2) << "3 instances of 50 %";
   EXPECT_EQ(trace.value().jobs[1].submit, AtSeconds(81));
-  EXPECT_EQ(trace.value().jobs[1].traits, nullptr) << "the type it got is no wish";
+  EXPECT_TRUE(trace.value().jobs[1].traits->gpu_types.empty()) << "the type it got is no wish";
+  EXPECT_EQ(model::TextOf(*job.traits->request), "8 CPUs, 20G memory") << "without its ps";
+  EXPECT_EQ(model::TextOf(*trace.value().jobs[1].traits->request), "18 CPUs, 90000M memory");
   EXPECT_EQ(trace.value().origin, "494319 s");
   ASSERT_EQ(trace.value().remarks.size(), 1U);
   EXPECT_EQ(trace.value().remarks[0].line, 2);
@@ -87,7 +90,7 @@ TEST_F(PaiTraceTest, TagsGiveWishesAndWorkloads) {
   const auto trace = ReadTrace(folder_.path());
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace.value().jobs[0].model, "");
-  EXPECT_EQ(trace.value().jobs[0].traits, nullptr);
+  EXPECT_TRUE(trace.value().jobs[0].traits->gpu_types.empty());
   EXPECT_EQ(trace.value().jobs[1].model, "nmt");
   EXPECT_EQ(trace.value().jobs[1].traits->gpu_types, std::vector<std::string>{"V100M32"});
 }

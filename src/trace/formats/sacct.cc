@@ -139,6 +139,7 @@ class SacctRows {
       return read;
     }
     RETURN_IF_ERROR(ReadLimit(row, *read.job.duration, traits));
+    TakeAmounts(row, traits);
     read.job.user = row.Text(at_.user);
     read.job.queue = row.Text(at_.partition);
     traits.account = row.Text(at_.account);
@@ -213,6 +214,19 @@ class SacctRows {
     }
     read.job.gpus = static_cast<int>(count.value_or(0));
     return {};
+  }
+
+  // What it was given, and not what it asked for: where nobody states memory, that is all of a
+  // node's in the request of many sites.
+  void TakeAmounts(const io::CsvRow& row, JobTraits& traits) const {
+    constexpr std::int64_t kMilli = 1000;
+    const std::string_view given = row.Text(at_.gpus[kAllocTres]);
+    NodeRequest request;
+    request.cpus.milli = procs_per_gpu_ > 0 ? 0 : SlurmCpusOf(given).value_or(0) * kMilli;
+    request.memory.mib = SlurmMemoryOf(given);
+    if (request != NodeRequest{}) {
+      traits.request = std::move(request);
+    }
   }
 
   Result<std::int64_t> CpusOf(const io::CsvRow& row) const {

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "model/job_fields.h"
+#include "model/request/node_request.h"
 
 namespace trainyard::trace {
 namespace {
@@ -90,6 +91,16 @@ std::optional<SlurmGpus> SlurmGpusOf(std::string_view list, bool& bad) {
   gpus.types.erase(std::unique(gpus.types.begin(), gpus.types.end()), gpus.types.end());
   gpus.count = plain.value_or(typed);
   return gpus;
+}
+
+std::int64_t SlurmMemoryOf(std::string_view list) {
+  constexpr std::string_view kMemory = "mem=";
+  for (const std::string_view entry : base::Split(list, ",")) {
+    if (entry.starts_with(kMemory)) {
+      return model::ReadMib(entry.substr(kMemory.size())).value_or(0);
+    }
+  }
+  return 0;
 }
 
 std::optional<std::int64_t> SlurmCpusOf(std::string_view list) {

@@ -22,6 +22,9 @@ struct SlurmGpus {
 // list names no GPUs. `bad` is set where an entry of GPUs is of no such form.
 [[nodiscard]] std::optional<SlurmGpus> SlurmGpusOf(std::string_view list, bool& bad);
 
+// MiB of "cpu=4,mem=200000M"; 0: it states none, or none that can be read.
+[[nodiscard]] std::int64_t SlurmMemoryOf(std::string_view list);
+
 // The CPUs of "cpu=4,gres/gpu=2"; 0: it states none. Nothing: it is no such list.
 [[nodiscard]] std::optional<std::int64_t> SlurmCpusOf(std::string_view list);
 

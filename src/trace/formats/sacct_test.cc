@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "model/request/node_request.h"
 #include "support/trace_files.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
@@ -250,6 +251,21 @@ TEST(SacctTraceTest, TypesLimitsAccountsNamesAndArraysAreKept) {
   const auto native = ReadText(WriteTrace(trace.value(), "native").value());
   ASSERT_TRUE(native.ok()) << native.error().message;
   EXPECT_EQ(*native.value().jobs[0].traits, *job.traits);
+}
+
+TEST(SacctTraceTest, WhatWasGivenBesideGpusIsTakenAndWhatWasAskedIsNot) {
+  const auto request = [](const std::string& allocated, int procs = 0) {
+    const auto trace =
+        ReadText(std::string(kSacctHeader) + SacctRow("1", allocated), {.procs_per_gpu = procs});
+    EXPECT_TRUE(trace.ok());
+    const std::shared_ptr<const JobTraits>& traits = trace.value().jobs.at(0).traits;
+    return traits && traits->request ? model::TextOf(*traits->request) : "none";
+  };
+  EXPECT_EQ(request("billing=8,cpu=8,gres/gpu=2,mem=64G,node=1"), "8 CPUs, 64G memory");
+  EXPECT_EQ(request("cpu=2,gres/gpu=1,mem=4000M"), "2 CPUs, 4000M memory");
+  EXPECT_EQ(request("gres/gpu=1"), "none");
+  EXPECT_EQ(request(""), "none") << "gres/gpu=9 was requested";
+  EXPECT_EQ(request("cpu=8,mem=1G", 4), "1G memory") << "CPUs stand for GPUs";
 }
 
 TEST(SacctTraceTest, LimitsMayBeMinutesAndAreNoShorterThanTheRun) {
