@@ -358,7 +358,7 @@ class NeverFits {
         rules_.nodes.least == 0 ? ""
         : rules_.nodes.most == 1
             ? " on one node"
-            : " on " + TextOf(rules_.nodes) + " nodes" +
+            : " on " + TextOf(rules_.nodes) + " nodes, evenly" +
                   (rules_.counted.empty() ? "" : " that meet '" + request_.constraint + "'");
     const NodeRequest bare;
     if (!Fits(bare)) {
