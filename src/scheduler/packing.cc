@@ -116,8 +116,9 @@ FreeGpus Packing::SeenBy(const FreeGpus& free, const model::RequestBook& book, i
     if (count == 0) {
       continue;
     }
+    // Where all of the gang has room, the placement sees all that is free, to choose well.
     const int most = book.MostGpus(asks ? choice->request : kSilent, gpus, node, count);
-    if (most < count) {
+    if (most < std::min(gpus, count)) {
       const std::uint64_t rest = most == 0 ? 0 : seen.Lowest(node, most);
       seen.Take({{.node = node, .gpus = seen.gpus(node) & ~rest}});
     }

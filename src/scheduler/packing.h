@@ -40,7 +40,9 @@ class Packing {
   [[nodiscard]] Grant FreePartOf(const Grant& grant) const;
 
   // The free GPUs that jobs which ask for nothing beside them may have.
-  [[nodiscard]] FreeGpus LeftToSilent() const { return SeenBy(free_, requests_, 1, nullptr); }
+  [[nodiscard]] FreeGpus LeftToSilent() const {
+    return SeenBy(free_, requests_, kMaxGpusPerNode, nullptr);
+  }
   // The free GPUs if nothing were placed.
   [[nodiscard]] const FreeGpus& all_free() const { return all_free_; }
   // A node whose CPUs or memory are given out beyond what it states.

@@ -156,6 +156,7 @@ std::vector<JobSpec> RandomAsking(unsigned seed, int count, const Cluster& clust
     return all[random() % all.size()];
   };
   for (JobSpec& job : jobs) {
+    job.gpus = 1 + static_cast<int>(random() % 8);  // also 3, 5, 6 and 7
     NodeRequest request;
     if (random() % 2 == 0) {
       request.cpus = {.milli = one_of(500, 1000, 4000, 6000, 12'000),
@@ -223,6 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Combination{"backfill:reservations=7", "first-fit"},
                     Combination{"sjf", "consolidated"}, Combination{"srtf", "consolidated"},
                     Combination{"srtf", "first-fit"}, Combination{"srtf", "buddy"},
+                    Combination{"fifo", "buddy"}, Combination{"backfill", "buddy"},
                     Combination{"las", "scattered"}, Combination{"las:quantum=0", "consolidated"},
                     Combination{"srtf", "synergy"}, Combination{"las", "synergy"},
                     Combination{"chronus:lease=60", "consolidated"},
@@ -409,6 +411,40 @@ TEST(RequestsTest, WhoIsSilentCountsForTheShareOfItsGpus) {
       Asking(MakeJob(1, 1, 10), {.cpus = {.milli = 1000}, .memory = {}, .nodes = {}});
   EXPECT_EQ(Starts({many, silent}, cluster, "fifo"), (std::vector<double>{0, 100}));
   EXPECT_EQ(Starts({many, one}, cluster, "fifo"), (std::vector<double>{0, 1}));
+}
+
+// A job with a request takes nothing from others that they could have beside it.
+TEST(RequestsTest, WhoIsSilentStartsBesideWhoAsks) {
+  Cluster cluster = MakeCluster(2, 8);
+  for (NodeSpec& node : cluster.nodes) {
+    node.capacity = {.milli_cpus = 64'000, .memory_mib = 1 << 20};
+  }
+  const JobSpec asks =
+      Asking(MakeJob(0, 1, 100), {.cpus = {.milli = 16'000}, .memory = {}, .nodes = {}});
+  const JobSpec alone =
+      Asking(MakeJob(0, 1, 100), {.cpus = {}, .memory = {}, .nodes = {}, .exclusive = true});
+  for (const char* const placement :
+       {"consolidated", "first-fit", "scattered", "buddy", "buddy-groups", "synergy"}) {
+    const auto starts = [&](std::vector<JobSpec> jobs) {
+      const TestResult result = RunTest(
+          {.jobs = std::move(jobs), .cluster = cluster, .policy = "fjf", .placement = placement});
+      EXPECT_TRUE(result.status.ok()) << result.status.error().message;
+      std::vector<double> times;
+      for (std::size_t i = 0; i < result.records.size(); ++i) {
+        EXPECT_EQ(result.records[i].migrations, 0U) << placement << ", job " << i;
+        times.push_back(result.start(i));
+      }
+      return times;
+    };
+    EXPECT_EQ(starts({asks, MakeJob(1, 8, 100), MakeJob(2, 4, 10)}), (std::vector<double>{0, 1, 2}))
+        << placement;
+    EXPECT_EQ(starts({alone, MakeJob(1, 8, 10)}), (std::vector<double>{0, 1})) << placement;
+    EXPECT_EQ(starts({alone, MakeJob(1, 2, 10), MakeJob(2, 4, 10)}), (std::vector<double>{0, 1, 2}))
+        << placement;
+    EXPECT_EQ(starts({asks, MakeJob(1, 1, 50), MakeJob(2, 1, 10), MakeJob(3, 5, 2)}),
+              (std::vector<double>{0, 1, 2, 3}))
+        << placement;
+  }
 }
 
 // The head waits for CPUs and not for GPUs; who does not delay it goes before.

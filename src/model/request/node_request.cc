@@ -298,7 +298,11 @@ class Constraint::Parser {
   bool has_bar_ = false;
 };
 
-Result<Constraint> Constraint::Parse(std::string_view text) { return Parser(text).Parse(); }
+Result<Constraint> Constraint::Parse(std::string_view text) {
+  std::string packed(text);
+  std::erase(packed, ' ');
+  return Parser(packed).Parse();
+}
 
 bool Constraint::Holds(const Postfix& of, const std::vector<std::string>& labels) {
   std::vector<bool> stack;

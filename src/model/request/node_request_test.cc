@@ -54,6 +54,7 @@ TEST(ConstraintTest, SignsCombineLabels) {
   EXPECT_FALSE(Admits("nvlink", {"x"}));
   EXPECT_TRUE(Admits("nvlink&x", {"nvlink", "x"}));
   EXPECT_TRUE(Admits("nvlink,x", {"nvlink", "x"}));
+  EXPECT_TRUE(Admits(" nvlink & x ", {"nvlink", "x"}));
   EXPECT_FALSE(Admits("nvlink&x", {"nvlink"}));
   EXPECT_TRUE(Admits("a|b", {"b"}));
   EXPECT_TRUE(Admits("a&b|c", {"c"}));  // '&' binds closer
@@ -78,7 +79,7 @@ TEST(ConstraintTest, CountsAreOfNodesAndNotOfOne) {
 }
 
 TEST(ConstraintTest, WhatIsNoConstraintIsRefused) {
-  for (const char* text : {"", "&", "a&", "a|", "(a", "a)", "a b", "a*0", "a*", "a*2|b", "!*2",
+  for (const char* text : {"", "&", "a&", "a|", "(a", "a)", "a*0", "a*", "a*2|b", "!*2",
                            "a*1&b*1&c*1&d*1", "a**2", "(a*2)", "[a|b]"}) {
     EXPECT_FALSE(Constraint::Parse(text).ok()) << text;
   }

@@ -255,9 +255,13 @@ class NeverFits {
           std::find_if(cluster_.licenses.begin(), cluster_.licenses.end(),
                        [&one](const License& other) { return other.name == one.name; });
       if (known == cluster_.licenses.end()) {
-        return InvalidArgument("it asks for licences '" + one.name +
-                               "', which the cluster has not; expected names of [[licenses]] of "
-                               "its configuration");
+        std::string names;
+        for (const License& other : cluster_.licenses) {
+          names += (names.empty() ? "" : ", ") + other.name;
+        }
+        return InvalidArgument(
+            "it asks for licences '" + one.name + "', which the cluster has not; " +
+            (names.empty() ? "its configuration has no [[licenses]]" : "it has " + names));
       }
       if (known->count < one.count) {
         return InvalidArgument("it asks for " + std::to_string(one.count) + " licences '" +
@@ -269,8 +273,11 @@ class NeverFits {
 
   [[nodiscard]] Status CheckNodeCount() const {
     if (rules_.nodes.least > job_.gpus) {
-      return InvalidArgument("it asks for " + std::to_string(rules_.nodes.least) + " nodes and " +
-                             GpusText(job_.gpus) +
+      const std::string by = request_.nodes.least > 0     ? ""
+                             : request_.node_list.empty() ? ", by '" + request_.constraint + "',"
+                                                          : ", by '" + request_.node_list + "',";
+      return InvalidArgument("it asks for " + std::to_string(rules_.nodes.least) + " nodes" + by +
+                             " and " + GpusText(job_.gpus) +
                              "; expected a GPU for each of its nodes at least");
     }
     return {};
@@ -306,7 +313,9 @@ class NeverFits {
     for (const std::string& label : LabelsThereAre()) {
       labels += (labels.empty() ? "" : ", ") + label;
     }
-    return InvalidArgument("none of the nodes that it may have meets" + why +
+    return InvalidArgument("none of the nodes that it may have" +
+                           (job_.queue.empty() ? std::string() : " in '" + job_.queue + "'") +
+                           " meets" + why +
                            (request_.constraint.empty() ? ""
                             : labels.empty()            ? "; no node has a label"
                                                         : "; labels that there are: " + labels));
@@ -355,25 +364,28 @@ class NeverFits {
       return {};
     }
     const std::string spread =
-        rules_.nodes.least == 0 ? ""
-        : rules_.nodes.most == 1
-            ? " on one node"
-            : " on " + TextOf(rules_.nodes) + " nodes, evenly" +
-                  (rules_.counted.empty() ? "" : " that meet '" + request_.constraint + "'");
+        (rules_.nodes.least == 0  ? ""
+         : rules_.nodes.most == 1 ? " on one node"
+                                  : " on " + TextOf(rules_.nodes) + " nodes, evenly") +
+        (rules_.counted.empty() ? "" : ", so many of them as '" + request_.constraint + "' says") +
+        (job_.queue.empty() ? "" : " in '" + job_.queue + "'");
     const NodeRequest bare;
     if (!Fits(bare)) {
-      const std::vector<NodeOffer> offers = Offers(bare);
-      const auto largest =
-          std::max_element(offers.begin(), offers.end(),
-                           [](const NodeOffer& a, const NodeOffer& b) { return a.most < b.most; });
-      return InvalidArgument("it asks for " + GpusText(job_.gpus) + spread + "; the " +
-                             std::to_string(open_) + (open_ == 1 ? " node" : " nodes") +
-                             " that it may have " + (open_ == 1 ? "has " : "have ") +
-                             std::to_string(GpusOf(offers)) +
-                             (open_ == 1 || offers.empty()
-                                  ? ""
-                                  : ", the largest, " + cluster_.nodes[Index(largest->node)].name +
-                                        ", " + std::to_string(largest->most)));
+      int gpus = 0;
+      const NodeSpec* largest = nullptr;
+      for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+        if (MayLie(i)) {
+          const NodeSpec& node = cluster_.nodes[i];
+          gpus += node.gpus;
+          largest = largest == nullptr || largest->gpus < node.gpus ? &node : largest;
+        }
+      }
+      return InvalidArgument(
+          "it asks for " + GpusText(job_.gpus) + spread + "; the " + std::to_string(open_) +
+          (open_ == 1 ? " node" : " nodes") + " that it may have " +
+          (open_ == 1 ? "has " : "have ") + std::to_string(gpus) +
+          (open_ == 1 ? ""
+                      : ", the largest, " + largest->name + ", " + std::to_string(largest->gpus)));
     }
     const auto nearest = [&](auto amount_of) {
       const NodeSpec* most = nullptr;

@@ -272,9 +272,7 @@ class Grouper {
     std::vector<std::size_t> buckets(jobs_.size());
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const JobSpec& job = *jobs_[i].spec;
-      const bool is_alone = job.traits && job.traits->request;
-      const std::size_t stages =
-          profile::StatesStages(job) && !is_alone ? StagesOf(jobs_[i]).stages.size() : 0;
+      const std::size_t stages = StagesToShareBy(jobs_[i]);
       const auto [place, is_new] = bucket_of.try_emplace(
           {job.gpus, stages, job.traits ? job.traits->gpu_types : std::vector<std::string>()},
           buckets_.size());
@@ -307,6 +305,12 @@ class Grouper {
         asked_ += bucket.gpus;
       }
     }
+  }
+
+  // How many stages the job has; 0: it states none, or asks for more than GPUs, and runs alone.
+  [[nodiscard]] static std::size_t StagesToShareBy(const RankedJob& job) {
+    const bool asks = job.spec->traits && job.spec->traits->request;
+    return profile::StatesStages(*job.spec) && !asks ? StagesOf(job).stages.size() : 0;
   }
 
   [[nodiscard]] std::size_t LargestIn(const Bucket& bucket) const {

@@ -287,7 +287,7 @@ class Backfiller {
   // Whether the job starts, beside those that wait before it.
   bool StartBehind(const WaitingJob& waiting, TimePoint end) {
     if (packing_.free_gpus(waiting.of) < waiting.of.gpus) {
-      return Close(waiting, model::WaitReason::kGpus);
+      return Close(waiting, packing_.WhyNot(waiting.of));
     }
     ReserveForHeads();
     const bool has_no_room =
