@@ -44,15 +44,14 @@ TEST(SlurmUsageTest, OptionsOfSbatchAreNamedWithWhatTheyAreHere) {
   EXPECT_EQ(Said("submit --gpus 1 --partition long " + script),
             "trainyard: unknown option '--partition': it is --queue here (docs/from-slurm.md); "
             "`trainyard submit --help` lists all\n");
-  EXPECT_THAT(
-      Said("submit --gpus 1 --mem 4G " + script),
-      StartsWith("trainyard: unknown option '--mem': it has no meaning here: CPUs and memory"));
+  EXPECT_THAT(Said("submit --gpus 1 --mem 4G " + script),
+              StartsWith("trainyard: unknown option '--mem': it is --memory 64G/node here"));
   EXPECT_THAT(Said("submit --gpus 1 --mem=4G " + script), HasSubstr("unknown option '--mem': it"));
   EXPECT_THAT(Said("submit --parsable " + script), HasSubstr("'--parsable': it is --json here"));
   EXPECT_THAT(Said("submit --gpus 1 --wrap 'python x.py'"), HasSubstr("-- sh -c 'COMMAND'"));
   EXPECT_THAT(Said("submit -J bert --gpus 1 " + script), HasSubstr("'-J': it is --name here"));
   EXPECT_THAT(Said("submit -p long --gpus 1 " + script), HasSubstr("'-p': it is --queue here"));
-  EXPECT_THAT(Said("submit -N2 --gpus 1 " + script), HasSubstr("'-N': the placement chooses"));
+  EXPECT_THAT(Said("submit -N2 --gpus 1 " + script), HasSubstr("'-N': it is --nodes here"));
   EXPECT_THAT(Said("submit " + script + " --partition long"), HasSubstr("it is --queue here"));
   EXPECT_THAT(Said("run -p long --gpus 1 nvidia-smi"), HasSubstr("'-p': it is --queue here"));
   EXPECT_THAT(Said("run --gpus 1 -n 2 -- nvidia-smi"), HasSubstr("'-n': it is --workers here"));

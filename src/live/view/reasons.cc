@@ -221,28 +221,21 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
     return fmt::format("cannot start: it asks for {} {}, and there are {}", spec.gpus,
                        GpusFor(spec), gpus);
   }
-  if (const std::string never = WhyNeverMet(spec); !never.empty()) {
-    return "cannot start: " + never;
+  if (model::PartOf<JobTraits>(spec).request) {
+    std::vector<bool> may_lie;
+    may_lie.reserve(view_.cluster().nodes.size());
+    for (std::size_t i = 0; i < view_.cluster().nodes.size(); ++i) {
+      may_lie.push_back(MayLieOn(spec, NodeAt(i)));
+    }
+    if (const Status met = model::CanBeMet(view_.cluster(), spec, may_lie); !met.ok()) {
+      return "cannot start: " + met.error().message;
+    }
   }
   const model::Blocked* const blocked = view_.BlockedOf(id);
   const std::string why = blocked == nullptr ? WhyLeftOut(id) : WhyBlocked(id, *blocked);
   const std::string& avoids = view_.job(id).failures.why_avoids;
   return why + (is_head ? "" : WhoIsAhead(id)) + NodesAway(*record.spec) +
          (avoids.empty() ? "" : "; ") + avoids;
-}
-
-// Why its request could not be met by the nodes that there are now; empty: it could.
-std::string Reasons::WhyNeverMet(const JobSpec& job) const {
-  if (!model::PartOf<JobTraits>(job).request) {
-    return {};
-  }
-  std::vector<bool> may_lie;
-  may_lie.reserve(view_.cluster().nodes.size());
-  for (std::size_t i = 0; i < view_.cluster().nodes.size(); ++i) {
-    may_lie.push_back(MayLieOn(job, NodeAt(i)));
-  }
-  const Status met = model::CanBeMet(view_.cluster(), job, may_lie);
-  return met.ok() ? std::string() : met.error().message;
 }
 
 std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {

@@ -55,7 +55,6 @@ class Reasons {
   [[nodiscard]] std::string WhyDeferred(JobId job) const;
   [[nodiscard]] std::string WhyPaused() const;
   [[nodiscard]] std::string WhyNotServed(JobId job, bool is_head);
-  [[nodiscard]] std::string WhyNeverMet(const JobSpec& job) const;
   [[nodiscard]] std::string WhyBlocked(JobId job, const model::Blocked& blocked);
   [[nodiscard]] std::string WhyLeftOut(JobId job);
   [[nodiscard]] std::string WhyNotItsDevices(const JobSpec& job);
