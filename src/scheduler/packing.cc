@@ -233,14 +233,14 @@ bool Packing::CanBeMet(const DemandClass& of) {
 // The GPUs that such a demand may have: of `whole`, or of the part with its GPU types.
 int Packing::CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole,
                       const model::RequestBook& book) {
+  if (!several_kinds() && !book.limits()) {
+    return whole.total();
+  }
   const NodeChoices::Choice* const restricted = RestrictedBy(of.kind);
   if (book.limits() || (restricted != nullptr && restricted->rules != nullptr)) {
     const FreeGpus& free =
         choices_ != nullptr && choices_->several() ? Of(choices_->Of(of.kind).all).*part : whole;
     return SeenBy(free, book, of.gpus, restricted).total();
-  }
-  if (!several_kinds()) {
-    return whole.total();
   }
   const NodeChoices::Choice& choice = choices_->Of(of.kind);
   const FreeGpus& free = choices_->several() ? Of(choice.all).*part : whole;

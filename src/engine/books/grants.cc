@@ -6,42 +6,39 @@
 #include "model/slices.h"
 
 namespace trainyard::engine {
-namespace {
-
-// Whether the job is counted on its GPUs: of a group that shares them, the first is for all.
-bool IsCounted(JobId job, const Grant& grant) {
-  return grant.group.empty() || grant.group.front() == job;
-}
-
-}  // namespace
-
-Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared,
+Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, const scheduler::Bundle& bundle,
                model::JobRecords& jobs, const Ledger& ledger, Charges& charges)
     : rates_(rates),
       jobs_(jobs),
       ledger_(ledger),
       charges_(charges),
-      book_(cluster, shared),
+      book_(cluster, bundle.traits().may.share),
+      counts_requests_(bundle.honours_requests()),
       requests_(cluster) {}
+
+// Of a group that shares its GPUs, the first is for all.
+bool Grants::CountsRequest(JobId job, const Grant& grant) const {
+  return counts_requests_ && (grant.group.empty() || grant.group.front() == job);
+}
 
 void Grants::Vacate(JobId id) {
   const model::JobRecord& job = jobs_[id];
   book_.Disown(id, job.grant);
-  if (IsCounted(id, job.grant)) {
+  if (CountsRequest(id, job.grant)) {
     requests_.Remove(*job.spec, job.grant.slices);
   }
 }
 
 void Grants::Occupy(JobId id, const Grant& grant) {
   book_.Own(id, grant);
-  if (IsCounted(id, grant)) {
+  if (CountsRequest(id, grant)) {
     requests_.Add(*jobs_.At(id).spec, grant.slices);
   }
 }
 
 std::string Grants::Conflict(JobId id, const Grant& grant) const {
   std::string conflict = book_.Conflict(id, grant);
-  if (conflict.empty() && IsCounted(id, grant)) {
+  if (conflict.empty() && CountsRequest(id, grant)) {
     conflict = requests_.WhyNot(*jobs_.At(id).spec, grant.slices);
     conflict = conflict.empty() ? conflict : "is given " + conflict;
   }

@@ -12,6 +12,7 @@
 #include "model/gpu_book.h"
 #include "model/job_records.h"
 #include "model/request/request_book.h"
+#include "scheduler/bundle.h"
 #include "scheduler/walk.h"
 #include "trainyard/snapshot.h"
 
@@ -22,9 +23,10 @@ void AddRate(const model::JobRecord& job, model::Action& action);
 
 class Grants {
  public:
-  // `shared`: GPUs may have several holders (May::share). All but that must outlive it.
-  Grants(const Cluster& cluster, const ExecutionModel& rates, bool shared, model::JobRecords& jobs,
-         const Ledger& ledger, Charges& charges);
+  // `bundle`: whether GPUs may have several holders (May::share), and whether jobs are placed as
+  // they ask. All but that must outlive it.
+  Grants(const Cluster& cluster, const ExecutionModel& rates, const scheduler::Bundle& bundle,
+         model::JobRecords& jobs, const Ledger& ledger, Charges& charges);
 
   // What is asked of the book before a grant: the GPUs that the job holds are free for others and
   // for itself; why the job may not hold these besides what is held (empty: it may); they are
@@ -57,6 +59,7 @@ class Grants {
   [[nodiscard]] bool OccupyAll();
 
  private:
+  [[nodiscard]] bool CountsRequest(JobId job, const Grant& grant) const;
   void SetRate(model::JobRecord& job) const;
   [[nodiscard]] std::vector<JobId> CollocatedWith(JobId job) const;
   [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& jobs) const;
@@ -66,6 +69,7 @@ class Grants {
   const Ledger& ledger_;
   Charges& charges_;
   model::GpuBook book_;
+  bool counts_requests_;
   model::RequestBook requests_;
   std::vector<JobId> changed_;
 };
