@@ -363,62 +363,66 @@ class NeverFits {
     if (Fits(request_)) {
       return {};
     }
-    const std::string spread =
-        (rules_.nodes.least == 0  ? ""
-         : rules_.nodes.most == 1 ? " on one node"
-                                  : " on " + TextOf(rules_.nodes) + " nodes, evenly") +
-        (rules_.counted.empty() ? "" : ", so many of them as '" + request_.constraint + "' says") +
-        (job_.queue.empty() ? "" : " in '" + job_.queue + "'");
-    const NodeRequest bare;
-    if (!Fits(bare)) {
-      int gpus = 0;
-      const NodeSpec* largest = nullptr;
-      for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
-        if (MayLie(i)) {
-          const NodeSpec& node = cluster_.nodes[i];
-          gpus += node.gpus;
-          largest = largest == nullptr || largest->gpus < node.gpus ? &node : largest;
-        }
-      }
-      return InvalidArgument(
-          "it asks for " + GpusText(job_.gpus) + spread + "; the " + std::to_string(open_) +
-          (open_ == 1 ? " node" : " nodes") + " that it may have " +
-          (open_ == 1 ? "has " : "have ") + std::to_string(gpus) +
-          (open_ == 1 ? ""
-                      : ", the largest, " + largest->name + ", " + std::to_string(largest->gpus)));
+    if (!Fits({})) {
+      return TooManyGpus();
     }
-    const auto nearest = [&](auto amount_of) {
-      const NodeSpec* most = nullptr;
-      for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
-        const NodeSpec& node = cluster_.nodes[i];
-        if (MayLie(i) && (most == nullptr || amount_of(*most) < amount_of(node))) {
-          most = &node;
-        }
-      }
-      return most;
-    };
-    const NodeRequest cpus{.cpus = request_.cpus, .memory = {}, .nodes = {}};
-    if (!Fits(cpus)) {
-      const NodeSpec* const most =
-          nearest([](const NodeSpec& node) { return node.capacity.milli_cpus; });
-      return InvalidArgument("it asks for " + TextOf(request_.cpus) + " CPUs beside " +
-                             GpusText(job_.gpus) + spread +
-                             "; the most that one of its nodes has, " + most->name + ", is " +
-                             NumberText(static_cast<double>(most->capacity.milli_cpus) / kMilli) +
-                             " CPUs and " + GpusText(most->gpus));
+    if (!Fits({.cpus = request_.cpus, .memory = {}, .nodes = {}})) {
+      const NodeSpec& most = Nearest([](const NodeSpec& node) { return node.capacity.milli_cpus; });
+      return TooMuch(TextOf(request_.cpus) + " CPUs", most,
+                     TextOf(CpuRequest{.milli = most.capacity.milli_cpus}) + " CPUs");
     }
-    const NodeRequest memory{.cpus = {}, .memory = request_.memory, .nodes = {}};
-    if (!Fits(memory)) {
-      const NodeSpec* const most =
-          nearest([](const NodeSpec& node) { return node.capacity.memory_mib; });
-      return InvalidArgument("it asks for " + TextOf(request_.memory) + " of memory beside " +
-                             GpusText(job_.gpus) + spread +
-                             "; the most that one of its nodes has, " + most->name + ", is " +
-                             MibText(most->capacity.memory_mib) + " and " + GpusText(most->gpus));
+    if (!Fits({.cpus = {}, .memory = request_.memory, .nodes = {}})) {
+      const NodeSpec& most = Nearest([](const NodeSpec& node) { return node.capacity.memory_mib; });
+      return TooMuch(TextOf(request_.memory) + " of memory", most,
+                     MibText(most.capacity.memory_mib));
     }
     return InvalidArgument("it asks for " + TextOf(request_.cpus) + " CPUs and " +
-                           TextOf(request_.memory) + " of memory beside " + GpusText(job_.gpus) +
-                           spread + "; no nodes that it may have have all of it together");
+                           TextOf(request_.memory) + " of memory beside " + GangText() +
+                           "; no nodes that it may have have all of it together");
+  }
+
+  // "4 GPUs on 2 nodes, evenly"
+  [[nodiscard]] std::string GangText() const {
+    return GpusText(job_.gpus) +
+           (rules_.nodes.least == 0  ? ""
+            : rules_.nodes.most == 1 ? " on one node"
+                                     : " on " + TextOf(rules_.nodes) + " nodes, evenly") +
+           (rules_.counted.empty() ? ""
+                                   : ", so many of them as '" + request_.constraint + "' says") +
+           (job_.queue.empty() ? "" : " in '" + job_.queue + "'");
+  }
+
+  [[nodiscard]] Error TooManyGpus() const {
+    int gpus = 0;
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+      gpus += MayLie(i) ? cluster_.nodes[i].gpus : 0;
+    }
+    const NodeSpec& largest = Nearest([](const NodeSpec& node) { return node.gpus; });
+    return InvalidArgument(
+        "it asks for " + GangText() + "; the " + std::to_string(open_) +
+        (open_ == 1 ? " node that it may have has " : " nodes that it may have have ") +
+        std::to_string(gpus) +
+        (open_ == 1 ? "" : ", the largest, " + largest.name + ", " + std::to_string(largest.gpus)));
+  }
+
+  [[nodiscard]] Error TooMuch(const std::string& what, const NodeSpec& most,
+                              const std::string& has) const {
+    return InvalidArgument("it asks for " + what + " beside " + GangText() +
+                           "; the most that one of its nodes has, " + most.name + ", is " + has +
+                           " and " + GpusText(most.gpus));
+  }
+
+  // The node that has the most of it. REQUIRES: some node is open to the job.
+  template <typename AmountOf>
+  [[nodiscard]] const NodeSpec& Nearest(AmountOf amount_of) const {
+    const NodeSpec* most = nullptr;
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+      const NodeSpec& node = cluster_.nodes[i];
+      if (MayLie(i) && (most == nullptr || amount_of(*most) < amount_of(node))) {
+        most = &node;
+      }
+    }
+    return *most;
   }
 
   const Cluster& cluster_;
