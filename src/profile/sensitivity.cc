@@ -126,13 +126,19 @@ class SensitivityModel final : public ExecutionModel {
     return DemandOf(profile, gpus, node_, rules_.storage_mbps_per_gpu);
   }
 
-  // A placement that only counts GPUs, or knows no soft resources, gives everyone his share.
+  // A placement that only counts GPUs, or knows no soft resources, gives everyone his share; and so
+  // does a request, of what the job does not ask for.
   [[nodiscard]] Resources Given(const JobSpec& job, const Grant& grant) const {
     Resources given;
     for (const Slice& slice : grant.slices) {
       given += slice.soft;
     }
-    return given == Resources{} ? model::ProportionalShare(node_, job.gpus) : given;
+    if (given != Resources{} && (!job.traits || !job.traits->request)) {
+      return given;
+    }
+    return model::ForEachResource(
+        [](std::int64_t amount, std::int64_t share) { return amount == 0 ? share : amount; }, given,
+        model::ProportionalShare(node_, job.gpus));
   }
 
   [[nodiscard]] double Speed(const JobSpec& job, const SensitivityProfile& profile,

@@ -115,6 +115,18 @@ TEST_F(SensitivityModelTest, ScalarIsAllOrNothing) {
   EXPECT_EQ(model->RateUnder(job_, {.gpus = 1}, {}), 1 / 0.78);  // a placement without amounts
 }
 
+// Three CPUs, 62.5 GB are the share of its GPU.
+TEST_F(SensitivityModelTest, OfWhatIsNotAskedForAJobHasItsShare) {
+  const auto model = Model(SensitivityRules::Speed::kMatrix);
+  JobTraits traits;
+  traits.request = NodeRequest{.cpus = {.milli = 6000}, .memory = {}, .nodes = {}};
+  JobSpec asks = job_;
+  asks.traits = std::make_shared<const JobTraits>(std::move(traits));
+  EXPECT_DOUBLE_EQ(model->RateUnder(asks, With(6, 0), {}), 1.05 / 0.78);
+  EXPECT_DOUBLE_EQ(model->RateUnder(asks, With(0, 125), {}), 1.1 / 0.78);
+  EXPECT_DOUBLE_EQ(model->RateUnder(asks, With(6, 125), {}), 1.15 / 0.78);
+}
+
 // Worked by hand: 384 and 442 iterations in 300 s.
 TEST_F(SensitivityModelTest, SecondsPerUnitCountsTheIterationsOfARound) {
   const auto model = Model(SensitivityRules::Speed::kScalar);
