@@ -101,10 +101,11 @@ std::optional<Resources> RequestBook::LeftBeside(const NodeRequest& request, std
     return std::nullopt;
   }
   const NodeSpec& spec = cluster_->nodes[node];
-  const bool silent = IsSilent(request);
   Resources left = spec.capacity;
   left -= on.asked;
-  left -= ShareOf(spec, on.silent_gpus + (silent ? gpus : 0));
+  if (const int silent = on.silent_gpus + (IsSilent(request) ? gpus : 0); silent > 0) {
+    left -= ShareOf(spec, silent);
+  }
   return left;
 }
 
@@ -121,8 +122,12 @@ bool RequestBook::HasRoom(const NodeRequest& request, int of, std::size_t node, 
 
 // What a gang needs of a node grows with its GPUs there.
 int RequestBook::MostGpus(const NodeRequest& request, int of, NodeId node, int free) const {
+  const int all = std::min(free, std::max(of, 1));
+  if (HasRoom(request, of, Index(node), all)) {
+    return all;
+  }
   int fits = 0;
-  int too_many = std::min(free, std::max(of, 1)) + 1;
+  int too_many = all;
   while (fits + 1 < too_many) {
     const int middle = fits + (too_many - fits) / 2;
     (HasRoom(request, of, Index(node), middle) ? fits : too_many) = middle;
