@@ -10,6 +10,8 @@
 #include "base/try.h"
 #include "engine/engine.h"
 #include "model/node_classes.h"
+#include "model/request/request_book.h"
+#include "model/resource_amounts.h"
 #include "model/slices.h"
 #include "profile/execution_model.h"
 
@@ -21,19 +23,23 @@ namespace {
 class Keeping {
  public:
   Keeping(const Cluster& before, const Configuration& next)
-      : before_(before), next_(next), left_(next.cluster.nodes.size()) {
+      : before_(before), next_(next), left_(next.cluster.nodes.size()), requests_(next.cluster) {
     for (std::size_t i = 0; i < left_.size(); ++i) {
       left_[i] = next.cluster.nodes[i].capacity;
     }
   }
 
-  [[nodiscard]] bool Keeps(const Grant& grant) {
+  [[nodiscard]] bool Keeps(const JobSpec& job, const Grant& grant) {
     const bool is_shared = grant.sharing != Sharing::kExclusive || !grant.group.empty();
     if (grant.slices.empty() == next_.bundle.names_gpus() ||
         (is_shared && !next_.bundle.traits().may.share) ||
         !std::all_of(grant.slices.begin(), grant.slices.end(),
-                     [this](const Slice& slice) { return Fits(slice); })) {
+                     [this](const Slice& slice) { return Fits(slice); }) ||
+        (!is_shared && next_.bundle.honours_requests() && !requests_.Fits(job, grant.slices))) {
       return false;
+    }
+    if (!is_shared) {
+      requests_.Add(job, grant.slices);
     }
     for (const Slice& slice : grant.slices) {
       left_[Index(slice.node)] -= slice.soft;
@@ -45,12 +51,13 @@ class Keeping {
   [[nodiscard]] bool Fits(const Slice& slice) const {
     const std::size_t node = Index(slice.node);
     return HasSameGpus(before_.nodes[node], next_.cluster.nodes[node]) &&
-           left_[node].Covers(slice.soft);
+           model::HasRoom(next_.cluster.nodes[node], left_[node], slice.soft);
   }
 
   const Cluster& before_;
   const Configuration& next_;
   std::vector<Resources> left_;  // by node
+  model::RequestBook requests_;
 };
 
 // Those that are not over: live, held back or finishing, not judged yet, and deferred.
@@ -147,7 +154,7 @@ void Engine::Change::TakeGpusNotInNext(const model::NodeClasses& classes) {
     const bool in_the_way = jobs.IsFinishing(job) && names_gpus && engine_.nodes_.LiesOn(job, true);
     const bool loses_place = !classes.InPartition(*jobs[job].spec, jobs[job].grant.slices) &&
                              (names_gpus || !engine_.nodes_.MayFinish(job));
-    if (in_the_way || loses_place || !keeping.Keeps(jobs[job].grant)) {
+    if (in_the_way || loses_place || !keeping.Keeps(*jobs[job].spec, jobs[job].grant)) {
       ++engine_.jobs_[job].preemptions;
       engine_.TakeGpus(job, false);
     }

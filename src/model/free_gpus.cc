@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/resource_amounts.h"
 #include "model/slices.h"
 
 namespace trainyard {
@@ -162,12 +163,7 @@ bool FreeGpus::AreFree(const Slices& slices) const {
 }
 
 bool FreeGpus::HasRoomFor(const Slice& slice) const {
-  const Resources& stated = cluster_->nodes[Index(slice.node)].capacity;
-  Resources left = resources(slice.node);
-  left.milli_cpus = stated.milli_cpus == 0 ? slice.soft.milli_cpus : left.milli_cpus;
-  left.memory_mib = stated.memory_mib == 0 ? slice.soft.memory_mib : left.memory_mib;
-  left.storage_kbps = stated.storage_kbps == 0 ? slice.soft.storage_kbps : left.storage_kbps;
-  return left.Covers(slice.soft);
+  return model::HasRoom(cluster_->nodes[Index(slice.node)], resources(slice.node), slice.soft);
 }
 
 void FreeGpus::SetUp(NodeId node, bool up) {

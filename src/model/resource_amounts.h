@@ -51,6 +51,19 @@ template <typename Of, typename... More>
       [](std::int64_t x, std::int64_t y) { return std::max<std::int64_t>(0, x - y); }, a, b);
 }
 
+// Whether what is left of the node covers the amounts. Of what it does not state it has enough.
+[[nodiscard]] inline bool HasRoom(const NodeSpec& node, const Resources& left,
+                                  const Resources& amounts) {
+  bool has_room = true;
+  (void)ForEachResource(
+      [&has_room](std::int64_t stated, std::int64_t of_it, std::int64_t amount) {
+        has_room = has_room && (stated == 0 || of_it >= amount);
+        return amount;
+      },
+      node.capacity, left, amounts);
+  return has_room;
+}
+
 // What `gpus` of the node's GPUs bring along, rounded down. Amounts that the node does not state
 // are 0. REQUIRES: gpus >= 0, and the node has GPUs.
 [[nodiscard]] Resources ProportionalShare(const NodeSpec& node, std::int64_t gpus);

@@ -140,13 +140,7 @@ std::optional<Slices> Packing::ChooseAsked(FreeGpus seen, const JobSpec& job, De
   };
   std::optional<Slices> chosen;
   if (choice.rules->nodes.least > 0) {
-    std::vector<model::NodeOffer> offers;
-    for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
-      if (const int count = seen.count(NodeAt(i)); seen.up(NodeAt(i)) && count > 0) {
-        offers.push_back({.node = NodeAt(i), .most = count, .order = free_.count(NodeAt(i))});
-      }
-    }
-    chosen = take(model::Spread(*choice.rules, demand.gpus, offers));
+    chosen = take(model::Spread(*choice.rules, demand.gpus, OffersIn(seen)));
   } else {
     demand.may_split =
         demand.may_split || demand.gpus > largest_node({.gpus = demand.gpus, .kind = kind});
@@ -207,27 +201,34 @@ bool Packing::MayUse(const NodeChoices::Choice& choice, NodeId node) const {
 int Packing::free_gpus(const DemandClass& of) { return CountFor(of, &Free::now, free_, requests_); }
 
 bool Packing::CanBeMet(const DemandClass& of) {
-  if (of.gpus > CountFor(of, &Free::all, all_free_, reserved_)) {
-    return false;
-  }
   const NodeChoices::Choice* const choice = RestrictedBy(of.kind);
-  if (choice == nullptr || choice->rules == nullptr) {
-    return true;
-  }
-  if (!reserved_.HasLicensesFor(choice->request)) {
-    return false;
-  }
-  if (choice->rules->nodes.least == 0) {
-    return true;
-  }
-  const FreeGpus seen = SeenBy(all_free_, reserved_, of.gpus, choice);
-  std::vector<model::NodeOffer> offers;
-  for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
-    if (MayUse(*choice, NodeAt(i)) && seen.up(NodeAt(i)) && seen.count(NodeAt(i)) > 0) {
-      offers.push_back({.node = NodeAt(i), .most = seen.count(NodeAt(i)), .order = 0});
+  if (choice != nullptr && choice->rules != nullptr) {
+    if (!reserved_.HasLicensesFor(choice->request)) {
+      return false;
+    }
+    if (choice->rules->nodes.least > 0) {
+      const FreeGpus seen =
+          SeenBy(PartFor(*choice, &Free::all, all_free_), reserved_, of.gpus, choice);
+      return !model::Spread(*choice->rules, of.gpus, OffersIn(seen)).empty();
     }
   }
-  return !model::Spread(*choice->rules, of.gpus, offers).empty();
+  return of.gpus <= CountFor(of, &Free::all, all_free_, reserved_);
+}
+
+// The tightest first.
+std::vector<model::NodeOffer> Packing::OffersIn(const FreeGpus& seen) const {
+  std::vector<model::NodeOffer> offers;
+  for (std::size_t i = 0; i < cluster().nodes.size(); ++i) {
+    if (const int count = seen.count(NodeAt(i)); count > 0) {
+      offers.push_back({.node = NodeAt(i), .most = count, .order = free_.count(NodeAt(i))});
+    }
+  }
+  return offers;
+}
+
+const FreeGpus& Packing::PartFor(const NodeChoices::Choice& choice, FreeGpus Free::*part,
+                                 const FreeGpus& whole) {
+  return choices_->several() ? Of(choice.all).*part : whole;
 }
 
 // The GPUs that such a demand may have: of `whole`, or of the part with its GPU types.
@@ -236,14 +237,14 @@ int Packing::CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpu
   if (!several_kinds() && !book.limits()) {
     return whole.total();
   }
-  const NodeChoices::Choice* const restricted = RestrictedBy(of.kind);
-  if (book.limits() || (restricted != nullptr && restricted->rules != nullptr)) {
-    const FreeGpus& free =
-        choices_ != nullptr && choices_->several() ? Of(choices_->Of(of.kind).all).*part : whole;
-    return SeenBy(free, book, of.gpus, restricted).total();
+  if (choices_ == nullptr) {
+    return SeenBy(whole, book, of.gpus, nullptr).total();
   }
   const NodeChoices::Choice& choice = choices_->Of(of.kind);
-  const FreeGpus& free = choices_->several() ? Of(choice.all).*part : whole;
+  const FreeGpus& free = PartFor(choice, part, whole);
+  if (book.limits() || choice.rules != nullptr) {
+    return SeenBy(free, book, of.gpus, &choice).total();
+  }
   int total = free.total();
   for (const NodeId node : choice.avoided) {
     total -= free.count(node);

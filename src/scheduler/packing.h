@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "model/blocked.h"
 #include "model/request/request_book.h"
@@ -101,6 +102,9 @@ class Packing {
   [[nodiscard]] std::optional<Slices> ChooseAsked(FreeGpus seen, const JobSpec& job, Demand demand,
                                                   int kind) const;
   [[nodiscard]] const NodeChoices::Choice* RestrictedBy(int kind) const;
+  [[nodiscard]] std::vector<model::NodeOffer> OffersIn(const FreeGpus& seen) const;
+  [[nodiscard]] const FreeGpus& PartFor(const NodeChoices::Choice& choice, FreeGpus Free::*part,
+                                        const FreeGpus& whole);
   [[nodiscard]] int FreeWithoutRequests(const DemandClass& of) const;
   [[nodiscard]] FreeGpus SeenBy(const FreeGpus& free, const model::RequestBook& book, int gpus,
                                 const NodeChoices::Choice* choice) const;

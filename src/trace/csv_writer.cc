@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/request/node_request.h"
 #include "trace/writers.h"
 
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include "base/check.h"
 #include "base/decimal.h"
 #include "io/csv_field.h"
+#include "model/request/node_request.h"
 #include "trace/device_list.h"
 
 namespace trainyard::trace {

@@ -30,18 +30,6 @@ JobSpec Wanting(JobSpec job, const std::string& type) {
   return job;
 }
 
-std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,
-                           const std::string& policy) {
-  const TestResult result = RunTest({.jobs = jobs, .cluster = cluster, .policy = policy});
-  EXPECT_TRUE(result.status.ok()) << result.status.error().message;
-  std::vector<double> starts;
-  for (std::size_t i = 0; i < result.records.size(); ++i) {
-    EXPECT_EQ(result.records[i].phase.get(), model::JobPhase::kCompleted) << i;
-    starts.push_back(result.start(i));
-  }
-  return starts;
-}
-
 // Four GPUs, three of them taken until 100; job 1 wants all four then.
 TEST(BackfillTest, WhatDelaysNobodyGoesBefore) {
   const std::vector<JobSpec> jobs{MakeJob(0, 3, 100), MakeJob(1, 4, 50), MakeJob(2, 1, 99),
@@ -341,91 +329,6 @@ TEST(BackfillTest, TheSecondThatWaitsHasOneToo) {
 
 // ------------------------------------------------------------------------------ nobody is delayed
 
-struct Served {
-  double arrival = 0;
-  double start = 0;
-  double end = 0;
-  int gpus = 0;
-  std::string type;  // empty: any
-};
-
-// When the job could start if nobody went before it from `since` on, when it became the first that
-// waits: as soon as enough GPUs of its type are free of those who run then.
-double LatestStart(const Served& job, double since, const std::vector<Served>& jobs,
-                   std::map<std::string, int> free) {
-  std::map<double, std::vector<const Served*>> ends;
-  for (const Served& other : jobs) {
-    const bool goes_first = other.start < since || (other.start == since && &other < &job);
-    if (goes_first && other.end > since) {
-      free[other.type] -= other.gpus;
-      ends[other.end].push_back(&other);
-    }
-  }
-  double at = since;
-  for (const auto& [end, ended] : ends) {
-    if (free[job.type] >= job.gpus) {
-      return at;
-    }
-    for (const Served* const other : ended) {
-      free[other->type] += other->gpus;
-    }
-    at = end;
-  }
-  return at;
-}
-
-// With run times that are known, on nodes of one GPU of three types, of which each job wants one.
-// Jobs of all types share a queue, a partition and the order.
-TEST(BackfillTest, TheFirstThatWaitsIsNotDelayed) {
-  std::size_t firsts = 0;
-  std::size_t waited = 0;
-  for (unsigned seed = 1; seed <= Rounds(10'000U); ++seed) {
-    std::mt19937 random(seed);
-    const std::vector<std::string> types{"A", "B", "C"};
-    Cluster cluster = MakeCluster(9, 1);
-    std::map<std::string, int> free;
-    for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
-      cluster.nodes[i].gpu_type = types[i < 3 ? i : random() % 3];
-      ++free[cluster.nodes[i].gpu_type];
-    }
-    std::vector<JobSpec> jobs;
-    std::vector<Served> served;
-    double submit = 0;
-    for (int i = 0; i < 16; ++i) {
-      submit += static_cast<double>(random() % 8);
-      const std::string& type = types[random() % 3];
-      const int gpus = 1 + static_cast<int>(random() % static_cast<unsigned>(free[type]));
-      jobs.push_back(Wanting(MakeJob(submit, gpus, 1 + static_cast<double>(random() % 40)), type));
-      served.push_back({.arrival = submit, .gpus = gpus, .type = type});
-    }
-    const TestResult result =
-        RunTest({.jobs = jobs,
-                 .cluster = cluster,
-                 .policy = random() % 2 == 0 ? "backfill" : "backfill:order=shortest"});
-    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
-    for (std::size_t i = 0; i < served.size(); ++i) {
-      served[i].start = result.start(i);
-      served[i].end = result.end(i);
-    }
-    std::map<std::string, double> since;  // by type: when those before had all started
-    for (const Served& job : served) {
-      double& before = since[job.type];
-      const double first = std::max(before, job.arrival);
-      before = std::max(before, job.start);
-      if (first > job.start) {
-        continue;  // it went before others
-      }
-      ++firsts;
-      waited += job.start > first ? 1 : 0;
-      ASSERT_LE(job.start, LatestStart(job, first, served, free)) << "seed " << seed;
-    }
-  }
-  EXPECT_GT(firsts, Rounds(10'000U) * 5);
-  EXPECT_GT(waited, Rounds(10'000U));
-}
-
-// ------------------------------------------------------------------- with CPUs and memory, too
-
 struct Amounts {
   int gpus = 0;
   int cpus = 0;
@@ -441,21 +344,22 @@ struct Amounts {
   }
 };
 
-struct ServedWith {
+struct Served {
   double arrival = 0;
   double start = 0;
   double end = 0;
   Amounts asks;
-  std::size_t node = 0;
+  std::size_t type = 0;  // on which alone it may lie
 };
 
-// As LatestStart, on one node of each type.
-double LatestStartWith(const ServedWith& job, double since, const std::vector<ServedWith>& jobs,
-                       Amounts free) {
-  std::map<double, std::vector<const ServedWith*>> ends;
-  for (const ServedWith& other : jobs) {
+// When the job could start if nobody went before it from `since` on, when it became the first that
+// waits: as soon as enough of its type is free of what those have who run then. `free`: if nobody
+// has any.
+double LatestStart(const Served& job, double since, const std::vector<Served>& jobs, Amounts free) {
+  std::map<double, std::vector<const Served*>> ends;
+  for (const Served& other : jobs) {
     const bool goes_first = other.start < since || (other.start == since && &other < &job);
-    if (other.node == job.node && goes_first && other.end > since) {
+    if (other.type == job.type && goes_first && other.end > since) {
       free.Add(other.asks, -1);
       ends[other.end].push_back(&other);
     }
@@ -465,13 +369,67 @@ double LatestStartWith(const ServedWith& job, double since, const std::vector<Se
     if (free.Covers(job.asks)) {
       return at;
     }
-    for (const ServedWith* const other : ended) {
+    for (const Served* const other : ended) {
       free.Add(other->asks, 1);
     }
     at = end;
   }
   return at;
 }
+
+// With run times that are known, on nodes of one GPU of three types, of which each job wants one.
+// Jobs of all types share a queue, a partition and the order.
+TEST(BackfillTest, TheFirstThatWaitsIsNotDelayed) {
+  std::size_t firsts = 0;
+  std::size_t waited = 0;
+  for (unsigned seed = 1; seed <= Rounds(10'000U); ++seed) {
+    std::mt19937 random(seed);
+    const std::vector<std::string> types{"A", "B", "C"};
+    Cluster cluster = MakeCluster(9, 1);
+    std::vector<Amounts> has(types.size());
+    for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+      const std::size_t type = i < 3 ? i : random() % 3;
+      cluster.nodes[i].gpu_type = types[type];
+      ++has[type].gpus;
+    }
+    std::vector<JobSpec> jobs;
+    std::vector<Served> served;
+    double submit = 0;
+    for (int i = 0; i < 16; ++i) {
+      submit += static_cast<double>(random() % 8);
+      const std::size_t type = random() % 3;
+      const int gpus = 1 + static_cast<int>(random() % static_cast<unsigned>(has[type].gpus));
+      jobs.push_back(
+          Wanting(MakeJob(submit, gpus, 1 + static_cast<double>(random() % 40)), types[type]));
+      served.push_back({.arrival = submit, .asks = {.gpus = gpus}, .type = type});
+    }
+    const TestResult result =
+        RunTest({.jobs = jobs,
+                 .cluster = cluster,
+                 .policy = random() % 2 == 0 ? "backfill" : "backfill:order=shortest"});
+    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+    for (std::size_t i = 0; i < served.size(); ++i) {
+      served[i].start = result.start(i);
+      served[i].end = result.end(i);
+    }
+    std::vector<double> since(types.size(), 0);  // by type: when those before had all started
+    for (const Served& job : served) {
+      double& before = since[job.type];
+      const double first = std::max(before, job.arrival);
+      before = std::max(before, job.start);
+      if (first > job.start) {
+        continue;  // it went before others
+      }
+      ++firsts;
+      waited += job.start > first ? 1 : 0;
+      ASSERT_LE(job.start, LatestStart(job, first, served, has[job.type])) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(firsts, Rounds(10'000U) * 5);
+  EXPECT_GT(waited, Rounds(10'000U));
+}
+
+// ------------------------------------------------------------------- with CPUs and memory, too
 
 // Three types, of each one node, on which GPUs, CPUs or memory are short.
 TEST(BackfillTest, TheFirstThatWaitsIsNotDelayedWithCpusAndMemory) {
@@ -492,7 +450,7 @@ TEST(BackfillTest, TheFirstThatWaitsIsNotDelayedWithCpusAndMemory) {
                                    .memory_mib = 1024 * has[i].gib};
     }
     std::vector<JobSpec> jobs;
-    std::vector<ServedWith> served;
+    std::vector<Served> served;
     double submit = 0;
     for (int i = 0; i < 20; ++i) {
       submit += static_cast<double>(random() % 8);
@@ -508,7 +466,7 @@ TEST(BackfillTest, TheFirstThatWaitsIsNotDelayedWithCpusAndMemory) {
           .cpus = {.milli = 1000 * asks.cpus}, .memory = {.mib = 1024 * asks.gib}, .nodes = {}};
       job.traits = std::make_shared<const JobTraits>(std::move(traits));
       jobs.push_back(std::move(job));
-      served.push_back({.arrival = submit, .asks = asks, .node = node});
+      served.push_back({.arrival = submit, .asks = asks, .type = node});
     }
     const TestResult result =
         RunTest({.jobs = jobs,
@@ -519,20 +477,20 @@ TEST(BackfillTest, TheFirstThatWaitsIsNotDelayedWithCpusAndMemory) {
       served[i].start = result.start(i);
       served[i].end = result.end(i);
     }
-    std::vector<double> since(types.size(), 0);  // by node: when those before had all started
-    for (const ServedWith& job : served) {
-      double& before = since[job.node];
+    std::vector<double> since(types.size(), 0);  // by type: when those before had all started
+    for (const Served& job : served) {
+      double& before = since[job.type];
       const double first = std::max(before, job.arrival);
       before = std::max(before, job.start);
       if (first > job.start) {
         continue;  // it went before others
       }
       waited += job.start > first ? 1 : 0;
-      const double latest = LatestStartWith(job, first, served, has[job.node]);
+      const double latest = LatestStart(job, first, served, has[job.type]);
       ASSERT_LE(job.start, latest) << "seed " << seed;
-      Amounts gpus_alone = has[job.node];
+      Amounts gpus_alone = has[job.type];
       gpus_alone.cpus = gpus_alone.gib = 1'000'000;
-      for_others += latest > LatestStartWith(job, first, served, gpus_alone) ? 1 : 0;
+      for_others += latest > LatestStart(job, first, served, gpus_alone) ? 1 : 0;
     }
   }
   EXPECT_GT(waited, Rounds(10'000U));

@@ -178,6 +178,19 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   return result;
 }
 
+std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,
+                           const std::string& policy, const std::string& placement) {
+  const TestResult result =
+      RunTest({.jobs = jobs, .cluster = cluster, .policy = policy, .placement = placement});
+  EXPECT_TRUE(result.status.ok()) << result.status.error().message;
+  std::vector<double> starts;
+  for (std::size_t i = 0; i < result.records.size(); ++i) {
+    EXPECT_EQ(result.records[i].phase.get(), model::JobPhase::kCompleted) << i;
+    starts.push_back(result.start(i));
+  }
+  return starts;
+}
+
 void ExpectSameRun(const TestResult& one, const TestResult& other, unsigned seed) {
   ASSERT_TRUE(one.status.ok()) << one.status.error().message;
   ASSERT_TRUE(other.status.ok()) << other.status.error().message;

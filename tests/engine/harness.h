@@ -75,6 +75,11 @@ struct TestResult {
 // Runs in a simulated world; with `journal`, replays those facts instead.
 [[nodiscard]] TestResult RunTest(const TestRun& run, const std::string* journal = nullptr);
 
+// When its jobs start. The run has to succeed, and all of them to end.
+[[nodiscard]] std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,
+                                         const std::string& policy,
+                                         const std::string& placement = "consolidated");
+
 // Both have succeeded, and each job starts, ends and loses its GPUs in the one as in the other.
 void ExpectSameRun(const TestResult& one, const TestResult& other, unsigned seed);
 

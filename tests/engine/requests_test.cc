@@ -389,17 +389,6 @@ TEST(RequestsTest, WhatCanNeverBeMetIsWhatHasNoPlaceInAnEmptyCluster) {
 
 // ------------------------------------------------------------------------------- what it means
 
-std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,
-                           const std::string& policy) {
-  const TestResult result = RunTest({.jobs = jobs, .cluster = cluster, .policy = policy});
-  EXPECT_TRUE(result.status.ok()) << result.status.error().message;
-  std::vector<double> starts;
-  for (std::size_t i = 0; i < result.records.size(); ++i) {
-    starts.push_back(result.start(i));
-  }
-  return starts;
-}
-
 // Two GPUs with 8 CPUs: the first job takes 7 of them, the second would be content with one.
 TEST(RequestsTest, WhoIsSilentCountsForTheShareOfItsGpus) {
   Cluster cluster = MakeCluster(1, 2);
@@ -460,6 +449,49 @@ TEST(RequestsTest, BackfillingReservesCpusToo) {
       with_cpus(MakeJob(4, 1, 96), 4)};
   // At 100 the head takes 8 of 16: job 2 may stay beside it; for job 3 there is no CPU left now.
   EXPECT_EQ(Starts(jobs, cluster, "backfill"), (std::vector<double>{0, 100, 2, 100, 150}));
+}
+
+// ------------------------------------------------------------------- another configuration
+
+// Plays two jobs of one GPU, the first of which asks for 6 CPUs and 1 GiB, on one node, which has
+// other CPUs from the third step on. How often each is preempted.
+std::vector<std::uint32_t> PreemptedBy(std::int64_t cpus, std::int64_t cpus_later) {
+  TestRun run{.jobs = {Asking(MakeJob(0, 1, 100),
+                              {.cpus = {.milli = 6000}, .memory = {.mib = 1024}, .nodes = {}}),
+                       MakeJob(1, 1, 100), MakeJob(2, 1, 1), MakeJob(3, 1, 1)},
+              .cluster = MakeCluster(1, 2)};
+  run.cluster.nodes[0].capacity.milli_cpus = 1000 * cpus;
+  const TestParts before(run);
+  engine::Engine engine(before.Setup());
+  world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                              engine);
+  run.cluster.nodes[0].capacity.milli_cpus = 1000 * cpus_later;
+  const TestParts after(run);
+  int step = 0;
+  for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+       batch = world.Next(engine.next_wakeup())) {
+    if (++step == 3) {
+      engine.Reconfigure(after.Setup().configuration);
+    }
+    EXPECT_TRUE(engine.Step(batch).ok());
+    std::vector<Grant> held;
+    for (const model::JobRecord& record : engine.records()) {
+      held.push_back(record.grant);
+    }
+    EXPECT_EQ(Wrong(step < 3 ? before.Setup().configuration->cluster : run.cluster, run.jobs, held),
+              "")
+        << "step " << step;
+  }
+  EXPECT_GE(step, 3);
+  return {engine.records()[0].preemptions, engine.records()[1].preemptions};
+}
+
+// The node states no memory: what is asked of it is no reason to stop. With 8 CPUs the two would
+// have 6 and 4.
+TEST(RequestsTest, AnotherConfigurationStopsThoseAloneForWhomThereIsNoRoom) {
+  EXPECT_EQ(PreemptedBy(12, 12), (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(PreemptedBy(12, 0), (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(PreemptedBy(12, 8), (std::vector<std::uint32_t>{0, 1}));
 }
 
 }  // namespace

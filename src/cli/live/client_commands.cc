@@ -28,6 +28,7 @@
 #include "cli/numbers.h"
 #include "identity/token.h"
 #include "live/jobs/job_request.h"
+#include "model/request/node_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
 
@@ -182,30 +183,10 @@ std::string IterationsText(const v1::JobStatus& job, double now) {
       job.has_progressed() ? ", the last " + Ago(job.progressed(), now) : "");
 }
 
-// Beside GPUs, as it was submitted: "4/gpu CPUs, 64G memory".
-std::string AsksText(const v1::JobRequest& job) {
-  std::vector<std::string> parts;
-  const auto add = [&parts](const std::string& value, const char* before, const char* after) {
-    if (!value.empty()) {
-      parts.push_back(before + value + after);
-    }
-  };
-  add(job.cpus(), "", " CPUs");
-  add(job.memory(), "", " memory");
-  add(job.nodes(), "", job.nodes() == "1" ? " node" : " nodes");
-  add(job.exclusive() ? "nodes for itself" : "", "", "");
-  add(job.tmp(), "", " for temporary files");
-  add(job.node_list(), "on ", "");
-  add(job.exclude(), "not on ", "");
-  add(job.constraint(), "constraint ", "");
-  add(job.licenses(), "licences ", "");
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 // What a job says of itself, and has beside its GPUs.
 void AddTraining(const v1::JobStatus& job, double now, DetailLines& lines) {
   lines.emplace_back("iterations", IterationsText(job, now));
-  if (const std::string asks = AsksText(job.request()); !asks.empty()) {
+  if (const std::string asks = model::TextOf(live::AsksOf(job.request())); !asks.empty()) {
     lines.emplace_back("asks for", asks);
   }
   for (const v1::NodeGrant& grant : job.grants()) {

@@ -6,6 +6,7 @@
 #include "model/slices.h"
 
 namespace trainyard::engine {
+
 Grants::Grants(const Cluster& cluster, const ExecutionModel& rates, const scheduler::Bundle& bundle,
                model::JobRecords& jobs, const Ledger& ledger, Charges& charges)
     : rates_(rates),

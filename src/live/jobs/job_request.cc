@@ -563,6 +563,19 @@ Result<model::JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit,
   return draft;
 }
 
+NodeRequest AsksOf(const v1::JobRequest& request) {
+  model::JobDraft draft;
+  const Cluster no_nodes;
+  RequestReader reader(request, TimePoint{}, no_nodes);
+  model::ForEachJobField<model::IsInRequests>(
+      [&]<typename Owner, typename T>(const model::JobField<Owner, T>& field) {
+        if constexpr (std::is_same_v<Owner, NodeRequest>) {
+          static_cast<void>(reader.Take(field.info, draft.At(field)).ok());
+        }
+      });
+  return draft.request;
+}
+
 v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster,
                          std::span<const std::string> command) {
   v1::JobRequest request;

@@ -53,6 +53,9 @@ void AddGpus(std::uint64_t mask, google::protobuf::RepeatedField<std::int32_t>& 
 [[nodiscard]] Result<model::JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit,
                                               const Cluster& cluster);
 
+// What the request asks for beside GPUs; what cannot be read is left out.
+[[nodiscard]] NodeRequest AsksOf(const v1::JobRequest& request);
+
 // The request that states what the job of a trace does. `cluster` says what the nodes of its
 // devices are called. `command`: of its workers, one for each GPU; empty: they are emulated.
 [[nodiscard]] v1::JobRequest RequestOf(const JobSpec& job, const Cluster& cluster,

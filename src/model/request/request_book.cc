@@ -115,9 +115,8 @@ bool RequestBook::HasRoom(const NodeRequest& request, int of, std::size_t node, 
     return false;
   }
   const NodeSpec& spec = cluster_->nodes[node];
-  const Resources need = IsSilent(request) ? Resources{} : Counted(spec, request, gpus, of);
-  return (spec.capacity.milli_cpus == 0 || left->milli_cpus >= need.milli_cpus) &&
-         (spec.capacity.memory_mib == 0 || left->memory_mib >= need.memory_mib);
+  return model::HasRoom(spec, *left,
+                        IsSilent(request) ? Resources{} : Counted(spec, request, gpus, of));
 }
 
 // What a gang needs of a node grows with its GPUs there.

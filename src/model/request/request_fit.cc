@@ -179,7 +179,7 @@ std::vector<std::pair<NodeId, int>> Spread(const SpreadRules& rules, int gpus,
 std::vector<std::pair<NodeId, int>> FewestNodes(const FreeGpus& free, int gpus) {
   std::vector<NodeId> nodes;
   for (std::size_t i = 0; i < free.cluster().nodes.size(); ++i) {
-    if (free.up(NodeAt(i)) && free.count(NodeAt(i)) > 0) {
+    if (free.count(NodeAt(i)) > 0) {
       nodes.push_back(NodeAt(i));
     }
   }
