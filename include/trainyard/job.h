@@ -5,8 +5,8 @@
 // A specification is a constant object that engine, snapshots and forks share. Where the user
 // resizes or updates a live job, or a node is to be avoided, the job gets a new specification, so
 // keep no pointer to a JobSpec from one decision to the next. What changes in this way: name,
-// queue, priority and GPUs; of the traits the range of GPUs, the time limit, begin, the dependency
-// and the nodes to avoid.
+// queue, priority and GPUs; of the traits the range of GPUs, what it asks for beside GPUs, the time
+// limit, begin, the dependency and the nodes to avoid.
 #pragma once
 
 #include <compare>
@@ -81,7 +81,7 @@ struct TmpRequest {
   std::int64_t mib = 0;                                                     // 0: not stated
   friend auto operator<=>(const TmpRequest&, const TmpRequest&) = default;  // NOLINT
 };
-// On how many nodes a gang lies, its GPUs as evenly over them as can be.
+// On how many nodes a gang lies; their numbers of GPUs differ by one at most.
 struct NodeCount {
   int least = 0;  // 0: not stated, any number
   int most = 0;
@@ -90,7 +90,8 @@ struct NodeCount {
 
 // On which nodes a job may lie, and what it needs there beside its GPUs (docs/requests.md). Below
 // all placements: a Placement or Packer is shown no place that does not meet it. Where it is silent
-// of CPUs or memory, the job counts for the share of its GPUs.
+// of CPUs or memory, the job counts for the share of its GPUs; one without GPUs for one CPU on each
+// of its nodes.
 struct NodeRequest {
   CpuRequest cpus;
   MemoryRequest memory;
@@ -141,8 +142,10 @@ struct JobSpec {
   // The name of a partition, where the cluster has any (Cluster::partitions; empty: the default
   // one). Otherwise what it means is up to the policy; may be empty.
   std::string queue;
-  std::string model;            // may be empty; names a throughput profile
-  int gpus = 1;                 // requested: 1 or more, workers of its gang
+  std::string model;  // may be empty; names a throughput profile
+  // Requested: workers of its gang. 0: it runs on CPUs alone, one worker on each of its nodes; no
+  // component is shown such a job, and it gets what the others leave (docs/requests.md).
+  int gpus = 1;
   std::int64_t batch_size = 0;  // global, of all GPUs together; 0: not stated
   TimePoint submit{};           // JCT counts from here
   // When the scheduler first sees the job; none: at submit.

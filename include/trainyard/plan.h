@@ -77,14 +77,17 @@ struct Demand {
   Duration credit{0};
 };
 
-// What a job holds. `slices` is empty where the placement only counts GPUs.
+// What a job holds. `slices` is empty where the placement only counts GPUs. A job without GPUs
+// holds CPUs and memory (Slice::soft) of slices without GPUs; components are shown no such job.
 struct Grant {
-  int gpus = 0;     // 0: nothing
+  int gpus = 0;
   Slices slices{};  // in node order; together they have `gpus` GPUs
   Sharing sharing = Sharing::kExclusive;
   std::vector<JobId> group{};  // kInterleaved: all members in stage order; empty: alone
   bool running = true;         // false: without making progress, see Demand
 
+  // False: the job has nothing, and waits.
+  [[nodiscard]] bool holds() const { return gpus > 0 || !slices.empty(); }
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 

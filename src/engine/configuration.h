@@ -66,7 +66,7 @@ struct Configuration {
   [[nodiscard]] bool BindsJobs() const { return bind || profiles != nullptr; }
   // The row of `profiles` of a job that states iterations; none: the job has none.
   void FindRow(JobSpec& job) const {
-    if (job.iterations && profiles != nullptr) {
+    if (job.gpus > 0 && job.iterations && profiles != nullptr) {
       job.profile_row = profiles->Find(job.model, job.batch_size);
     }
   }

@@ -64,8 +64,8 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   const bool is_due = !paused_ && instant && *instant <= batch.now;
   if (batch.decided) {
     RETURN_IF_ERROR(Follow(batch, is_due));
-  } else if (is_due) {
-    RETURN_IF_ERROR(Decide(batch.now));
+  } else if (is_due || (!paused_ && parts_->instants.cpu_jobs_are_due() && jobs_.any_cpu_jobs())) {
+    RETURN_IF_ERROR(Decide(batch.now, is_due));
   }
   if (observer_ != nullptr) {
     observer_->OnStep(batch.now, actions_);
@@ -99,7 +99,7 @@ std::vector<model::Event> Engine::TakeEnds(TimePoint now) {
     if (parts_->ends.Joins(job.forecast.logged, now)) {
       job.forecast = {.done = now, .logged = now};  // joins the first one
     }
-    if (job.grant.gpus == 0 && !rules().published.ends_without_gpus) {
+    if (!job.grant.holds() && !rules().published.ends_without_gpus) {
       parts_->instants.AddFact(
           job.forecast.logged);  // planned, but the job has come to hold nothing
       continue;
@@ -134,7 +134,7 @@ void Engine::ScheduleEnds(TimePoint now) {
   }
   for (const JobId job :
        rules().published.every_instant ? jobs_.running() : parts_->grants.changed()) {
-    if (jobs_.At(job).grant.gpus > 0) {
+    if (jobs_.At(job).grant.holds()) {
       Predict(job, now, parts_->charges.restarts_all());
     }
   }
@@ -142,7 +142,23 @@ void Engine::ScheduleEnds(TimePoint now) {
 
 // ------------------------------------------------------------------------------------ decisions
 
-Status Engine::Decide(TimePoint now) {
+// `is_due`: by the policy. Otherwise jobs without GPUs alone are decided about: what has happened
+// is no cause for the policy to decide, or not yet.
+Status Engine::Decide(TimePoint now, bool is_due) {
+  RETURN_IF_ERROR(is_due ? DecideByPolicy(now) : Adopt(parts_->scheduler.DecideCpuJobs(now), now));
+  parts_->instants.CpuJobsDecided();
+  if (observer_ != nullptr) {
+    observer_->OnDecision(
+        {.now = now,
+         .gpus_used = parts_->grants.used_gpus(),
+         .jobs_running = static_cast<std::int64_t>(jobs_.running().size() + jobs_.on_cpus().size()),
+         .jobs_waiting = jobs_.waiting() + jobs_.cpu_waiting(),
+         .gpus_up = nodes_.gpus() + nodes_.GpusFinishing(false)});
+  }
+  return {};
+}
+
+Status Engine::DecideByPolicy(TimePoint now) {
   if (rules().published.every_instant) {
     BringUpToDate(now);
   }
@@ -165,13 +181,6 @@ Status Engine::Decide(TimePoint now) {
   parts_->instants.Decided(now);
   resized_.clear();
   parts_->charges.CountDecisions(++decisions_);
-  if (observer_ != nullptr) {
-    observer_->OnDecision({.now = now,
-                           .gpus_used = parts_->grants.used_gpus(),
-                           .jobs_running = static_cast<std::int64_t>(jobs_.running().size()),
-                           .jobs_waiting = jobs_.waiting(),
-                           .gpus_up = nodes_.gpus() + nodes_.GpusFinishing(false)});
-  }
   return {};
 }
 
@@ -257,11 +266,14 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   for (const JobId job : selection.dropped) {
     ++jobs_[job].preemptions;
     Drop(job, now);
+    if (jobs_.IsFinishing(job)) {
+      jobs_.ReturnToPolicy(job);
+    }
   }
   std::vector<scheduler::Placed*> differing;
   differing.reserve(selection.placed.size());
   for (scheduler::Placed& placed : selection.placed) {
-    if (placed.grant.gpus == 0) {
+    if (!placed.grant.holds()) {
       jobs_.Start(placed.job, now);
       continue;
     }
@@ -271,7 +283,7 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
     }
   }
   for (scheduler::Placed* placed : differing) {
-    RETURN_IF_ERROR(CheckGrant(placed->job, placed->grant));
+    RETURN_IF_ERROR(parts_->CheckGrant(jobs_, placed->job, placed->grant));
     parts_->grants.Occupy(placed->job, placed->grant);
     if (parts_->grants.used_gpus() > nodes_.gpus() + nodes_.GpusFinishing(false)) {
       return parts_->scheduler.check().Broken(placed->job,
@@ -296,22 +308,6 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   return {};
 }
 
-Status Engine::CheckGrant(JobId job, const Grant& grant) {
-  if (!parts_->scheduler.bundle().names_gpus()) {
-    return {};
-  }
-  if (const std::string conflict = parts_->grants.Conflict(job, grant); !conflict.empty()) {
-    return parts_->scheduler.check().Broken(job, conflict);
-  }
-  if (parts_->choices.several()) {
-    if (const std::string conflict = parts_->choices.Conflict(*jobs_.At(job).spec, grant);
-        !conflict.empty()) {
-      return parts_->scheduler.check().Broken(job, conflict);
-    }
-  }
-  return {};
-}
-
 // One more action for the world.
 model::Action& Engine::Act(model::ActionKind kind, JobId job) {
   model::Action& action = actions_.emplace_back();
@@ -324,7 +320,7 @@ model::Action& Engine::Act(model::ActionKind kind, JobId job) {
 // are known.
 void Engine::AddRatesToActions() {
   for (model::Action& action : actions_) {
-    if (action.grant.gpus > 0) {
+    if (action.grant.holds()) {
       AddRate(jobs_.At(action.job), action);
     }
   }
@@ -333,13 +329,13 @@ void Engine::AddRatesToActions() {
   }
   std::vector<JobId> named;
   for (const model::Action& action : actions_) {
-    if (action.grant.gpus > 0) {
+    if (action.grant.holds()) {
       named.push_back(action.job);
     }
   }
   std::sort(named.begin(), named.end());
   for (const JobId job : parts_->grants.changed()) {
-    if (jobs_.At(job).grant.gpus > 0 && !std::binary_search(named.begin(), named.end(), job)) {
+    if (jobs_.At(job).grant.holds() && !std::binary_search(named.begin(), named.end(), job)) {
       AddRate(jobs_.At(job), Act(model::ActionKind::kPace, job));
     }
   }
@@ -361,6 +357,9 @@ void Engine::Drop(JobId job, TimePoint now) {
 
 std::optional<int> Engine::DemandKindOf(JobId job) const {
   const JobSpec& spec = *jobs_[job].spec;
+  if (spec.gpus == 0) {
+    return std::nullopt;
+  }
   const std::optional<scheduler::DemandClass> known = parts_->choices.KnownClassOf(spec, spec.gpus);
   return known ? std::optional(known->kind) : std::nullopt;
 }

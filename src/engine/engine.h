@@ -200,7 +200,6 @@ class Engine final {
   void TakeSubmit(const model::Event& event);
   void TakeEnd(JobId id, TimePoint at);
   void TakeWork(const model::Event& event);
-  void TakeReported(const model::fact::Reported& reported);
   void TakeResize(const model::Event& event);
   void TakeNode(const model::Event& event);
   void TakeCancel(JobId id, TimePoint at);
@@ -209,15 +208,16 @@ class Engine final {
   void Leave(JobId job, model::JobPhase phase, std::string reason = {});
   void TakeEligible();
   void Requeue(JobId job);
+  void Present(JobId job, TimePoint at);
   void CorrectJobs(const std::string& model);
 
   // Decisions.
-  Status Decide(TimePoint now);
+  Status Decide(TimePoint now, bool is_due);
+  Status DecideByPolicy(TimePoint now);
   [[nodiscard]] Status Follow(const model::Batch& batch, bool is_due);
   void BringUpToDate(TimePoint now);
   void ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now);
   [[nodiscard]] Status Adopt(scheduler::Selection selection, TimePoint now);
-  [[nodiscard]] Status CheckGrant(JobId job, const Grant& grant);
   void Drop(JobId job, TimePoint now);
   void ScheduleEnds(TimePoint now);
   void Predict(JobId job, TimePoint now, bool charge_counts);

@@ -3,6 +3,7 @@
 // the configuration is made anew of them.
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,8 @@ std::vector<JobId> JobsToCome(const model::JobRecords& jobs) {
   std::vector<JobId> all(jobs.live().begin(), jobs.live().end());
   all.insert(all.end(), jobs.held().begin(), jobs.held().end());
   all.insert(all.end(), jobs.finishing().begin(), jobs.finishing().end());
+  all.insert(all.end(), jobs.cpu_jobs().begin(), jobs.cpu_jobs().end());
+  all.insert(all.end(), jobs.cpu_finishing().begin(), jobs.cpu_finishing().end());
   all.insert(all.end(), jobs.unjudged().begin(), jobs.unjudged().end());
   all.insert(all.end(), jobs.deferred().begin(), jobs.deferred().end());
   std::sort(all.begin(), all.end());
@@ -144,9 +147,10 @@ void Engine::Change::AccrueAll() {
 
 void Engine::Change::TakeGpusNotInNext(const model::NodeClasses& classes) {
   const model::JobRecords& jobs = engine_.jobs_;
-  std::vector<JobId> running = jobs.running();
+  std::vector<JobId> running = jobs.AllRunning();
   std::sort(running.begin(), running.end(), [&jobs](JobId a, JobId b) {
-    return std::pair(jobs[a].arrival, a) < std::pair(jobs[b].arrival, b);
+    return std::tuple(jobs.IsCpuJob(a), jobs[a].arrival, a) <
+           std::tuple(jobs.IsCpuJob(b), jobs[b].arrival, b);
   });
   Keeping keeping(engine_.cluster(), *next_);
   for (const JobId job : running) {
@@ -164,7 +168,7 @@ void Engine::Change::TakeGpusNotInNext(const model::NodeClasses& classes) {
 // Jobs on nodes that have left their partition run there until they end.
 void Engine::Change::ListFinishing(const model::NodeClasses& classes) {
   const std::set<JobId> finishing = engine_.nodes_.JobsFinishing(classes);
-  const std::vector<JobId> running = engine_.jobs_.running();
+  const std::vector<JobId> running = engine_.jobs_.AllRunning();
   for (const JobId job : running) {
     if (finishing.contains(job) && !engine_.jobs_.IsFinishing(job)) {
       engine_.jobs_.LeaveAlone(job);
@@ -205,7 +209,7 @@ void Engine::Change::AdoptJobs() {
   }
   for (const JobId id : all) {
     model::JobRecord& job = engine_.jobs_[id];
-    if (job.grant.gpus > 0) {
+    if (job.grant.holds()) {
       job.forecast = {};
       parts.grants.Renew(id);
       if (next_->rules.end.source != model::EndRule::Source::kPlanned) {

@@ -42,20 +42,24 @@ void Engine::Take(const model::Event& event) {
       jobs_[event.job()].done = event.at;
       jobs_[event.job()].logged = event.at;
       Leave(event.job(), model::JobPhase::kFailed);
-      parts_->instants.AddFact(event.at);
+      parts_->instants.AddFactOf(jobs_, event.job(), event.at);
       return;
     case model::EventKind::kGpusLost:
       if (jobs_[event.job()].phase.get() == model::JobPhase::kRunning) {
         ++jobs_[event.job()].preemptions;
         TakeGpus(event.job(), true);
-        parts_->instants.AddFact(event.at);
+        parts_->instants.AddFactOf(jobs_, event.job(), event.at);
       }
       return;
     case model::EventKind::kProgress:
     case model::EventKind::kOverrun:
       return TakeWork(event);
     case model::EventKind::kReported:
-      return TakeReported(event.As<model::fact::Reported>());
+      // Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.
+      if (jobs_.Report(event.job(), event.As<model::fact::Reported>().metrics)) {
+        Requeue(event.job());
+      }
+      return;
     case model::EventKind::kResized:
     case model::EventKind::kUpdated:
       return TakeResize(event);
@@ -108,8 +112,19 @@ void Engine::TakeSubmit(const model::Event& event) {
     if (deferred) {
       eligibility_.Submit(id);
     } else {
-      parts_->instants.AddSubmit(event.at);
+      Present(id, event.at);
     }
+  }
+}
+
+// The job is there for the scheduler: it waits to be judged or, without GPUs, is admitted.
+void Engine::Present(JobId job, TimePoint at) {
+  if (jobs_.IsCpuJob(job)) {
+    jobs_.Admit(job, at);
+    (void)Act(model::ActionKind::kAdmit, job);
+    parts_->instants.AddFactOf(jobs_, job, at);
+  } else {
+    parts_->instants.AddSubmit(at);
   }
 }
 
@@ -123,7 +138,7 @@ void Engine::TakeEligible() {
     const Duration limit = *jobs_[job].spec->traits->time_limit;
     Leave(job, model::JobPhase::kFailed,
           "it has reached its time limit of " + base::ShortDuration(Seconds(limit)));
-    parts_->instants.AddFact(now_);
+    parts_->instants.AddFactOf(jobs_, job, now_);
   }
   for (const auto& [job, reason] : changes.impossible) {
     parts_->ledger.Accrue(jobs_[job], now_);
@@ -133,7 +148,7 @@ void Engine::TakeEligible() {
   }
   for (const JobId job : changes.eligible) {
     jobs_.Present(job);
-    parts_->instants.AddSubmit(now_);
+    Present(job, now_);
   }
 }
 
@@ -150,12 +165,12 @@ void Engine::TakeEnd(JobId id, TimePoint at) {
   job.done = at;
   job.logged = job.forecast.logged == kEndOfTime ? at : job.forecast.logged;
   Leave(id, model::JobPhase::kCompleted);
-  parts_->instants.AddFact(job.logged);
+  parts_->instants.AddFactOf(jobs_, id, job.logged);
 }
 
 // A live job ends; its GPUs, if it has any, are free again.
 void Engine::Leave(JobId id, model::JobPhase phase, std::string reason) {
-  if (jobs_.At(id).grant.gpus > 0) {
+  if (jobs_.At(id).grant.holds()) {
     parts_->scheduler.EndGrant(id);
   }
   jobs_.Leave(id, phase);
@@ -173,39 +188,20 @@ void Engine::TakeWork(const model::Event& event) {
   model::JobRecord& job = jobs_[id];
   const bool plans = rules().end.source == model::EndRule::Source::kPlanned;
   const auto* const overrun = std::get_if<model::fact::Overrun>(&event.fact);
-  if (!job.phase.live() || (overrun != nullptr && (plans || job.grant.gpus == 0))) {
+  if (!job.phase.live() || (overrun != nullptr && (plans || !job.grant.holds()))) {
     return;
   }
   parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
   if (overrun != nullptr) {
     parts_->ledger.Extend(job, overrun->work_done);
-    parts_->instants.AddFact(event.at);
+    parts_->instants.AddFactOf(jobs_, id, event.at);
   } else {
     parts_->ledger.Correct(job, event.As<model::fact::Progress>().work_done);
   }
-  if (job.grant.gpus > 0 && !plans) {
+  if (job.grant.holds() && !plans) {
     Predict(id, job.progress.as_of, false);
   }
   Requeue(id);
-}
-
-// Told at the next decision; no cause for one, or jobs could keep the engine busy by talking.
-void Engine::TakeReported(const model::fact::Reported& reported) {
-  model::JobRecord& job = jobs_[reported.job];
-  if (!job.phase.live()) {
-    return;
-  }
-  for (const Metric& metric : reported.metrics) {
-    const auto place = std::lower_bound(
-        job.reported.begin(), job.reported.end(), metric.name,
-        [](const Metric& known, const std::string& name) { return known.name < name; });
-    if (place != job.reported.end() && place->name == metric.name) {
-      place->value = metric.value;
-    } else if (job.reported.size() < kMaxMetrics) {
-      job.reported.insert(place, metric);
-    }
-  }
-  Requeue(reported.job);
 }
 
 // Something else has been measured of a model: what its jobs cost, how fast they are, and their
@@ -224,7 +220,7 @@ void Engine::CorrectJobs(const std::string& model) {
   jobs.insert(jobs.end(), others.begin(), others.end());
   for (const JobId id : jobs) {
     model::JobRecord& job = jobs_[id];
-    if (job.grant.gpus > 0) {
+    if (job.grant.holds()) {
       parts_->ledger.Accrue(job, std::max(now_, job.progress.as_of));
       parts_->grants.Renew(id);
       if (rules().end.source != model::EndRule::Source::kPlanned) {
@@ -271,7 +267,7 @@ void Engine::TakeResize(const model::Event& event) {
     }
     Requeue(event.job());
   }
-  parts_->instants.AddFact(event.at);
+  parts_->instants.AddFactOf(jobs_, event.job(), event.at);
 }
 
 // The job's place in the order may be another one now.
@@ -292,7 +288,7 @@ void Engine::TakeHold(const model::Event& event) {
                         : jobs_[id].phase.get() >= model::JobPhase::kCompleted) {
     return;
   }
-  parts_->instants.AddFact(event.at);
+  parts_->instants.AddFactOf(jobs_, id, event.at);
   const bool runs = jobs_[id].phase.get() == model::JobPhase::kRunning;
   if (barred != nullptr) {
     const auto spec = std::make_shared<JobSpec>(*jobs_[id].spec);
@@ -355,7 +351,7 @@ void Engine::TakeCancel(JobId id, TimePoint at) {
   eligibility_.Ended(id, was_deferred);
   job.done = at;
   job.logged = at;
-  parts_->instants.AddFact(at);
+  parts_->instants.AddFactOf(jobs_, id, at);
 }
 
 }  // namespace trainyard::engine

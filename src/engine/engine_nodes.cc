@@ -59,7 +59,7 @@ void Engine::NodeChange::Open(const model::Event& event) {
   }
   TellScheduler(!jobs.empty());
   for (const JobId job : jobs) {
-    if (engine_.jobs_.At(job).grant.gpus > 0 && !engine_.jobs_.IsFinishing(job)) {
+    if (engine_.jobs_.At(job).grant.holds() && !engine_.jobs_.IsFinishing(job)) {
       engine_.parts_->scheduler.Note(job, scheduler::JobChange::kReturned, engine_.now_);
     }
   }

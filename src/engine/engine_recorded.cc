@@ -44,6 +44,13 @@ Status Engine::Following::Make(bool is_due) {
   RETURN_IF_ERROR(Read());
   engine_.ApplyVerdicts(verdicts_, batch_.now);
   RETURN_IF_ERROR(engine_.Adopt(std::move(selection_), batch_.now));
+  const bool by_policy = is_due || batch_.events.empty() ||
+                         !std::all_of(decided_.begin(), decided_.end(), [this](const auto& action) {
+                           return engine_.jobs_.IsCpuJob(action.job);
+                         });
+  if (!by_policy) {
+    return {};
+  }
   engine_.parts_->instants.Decided(batch_.now);
   engine_.resized_.clear();
   engine_.parts_->charges.CountDecisions(++engine_.decisions_);
@@ -86,7 +93,7 @@ std::string Engine::Following::WhyNot(const model::Action& action) const {
     case model::ActionKind::kReject:
       return IsUnjudged(action.job) ? "" : "it does not wait for a verdict";
     case model::ActionKind::kPreempt:
-      return engine_.jobs_[action.job].grant.gpus > 0 ? "" : "it has no GPUs";
+      return engine_.jobs_[action.job].grant.holds() ? "" : "it holds nothing";
     case model::ActionKind::kLaunch:
     case model::ActionKind::kResize:
     case model::ActionKind::kMigrate:

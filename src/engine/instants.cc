@@ -8,6 +8,7 @@
 namespace trainyard::engine {
 
 void Instants::AddFact(TimePoint at) {
+  cpu_jobs_are_due_ = true;
   first_fact_ = first_fact_ ? std::min(*first_fact_, at) : at;
   last_fact_ = last_fact_ ? std::max(*last_fact_, at) : at;
 }

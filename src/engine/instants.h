@@ -18,6 +18,15 @@ class Instants {
 
   // Something happened at `at` that calls for a decision.
   void AddFact(TimePoint at);
+  // To this job. Of jobs without GPUs the policy does not know: they are decided about by
+  // themselves, at once.
+  void AddFactOf(const model::JobRecords& jobs, JobId job, TimePoint at) {
+    if (jobs.IsCpuJob(job)) {
+      cpu_jobs_are_due_ = true;
+    } else {
+      AddFact(at);
+    }
+  }
   void AddSubmit(TimePoint at);
   void NoMoreSubmits() { submits_to_come_ = false; }
   [[nodiscard]] bool submits_to_come() const { return submits_to_come_; }
@@ -25,6 +34,11 @@ class Instants {
   void WakeAt(std::optional<TimePoint> at) { wake_at_ = at; }
   // A decision was taken: no fact is left.
   void Decided(TimePoint now);
+
+  // Something has happened since jobs without GPUs were decided about. Between steps it is so only
+  // while the engine is paused.
+  [[nodiscard]] bool cpu_jobs_are_due() const { return cpu_jobs_are_due_; }
+  void CpuJobsDecided() { cpu_jobs_are_due_ = false; }
 
   // The next instant at which to decide, as far as it is known.
   [[nodiscard]] std::optional<TimePoint> Next(const model::JobRecords& jobs,
@@ -47,6 +61,7 @@ class Instants {
   std::optional<TimePoint> last_fact_;
   std::optional<TimePoint> wake_at_;
   bool submits_to_come_ = true;
+  bool cpu_jobs_are_due_ = false;  // not saved
 };
 
 }  // namespace trainyard::engine

@@ -56,4 +56,20 @@ void Parts::Relearn(model::JobRecords& records, JobId id) const {
   charges.Price(job);
 }
 
+Status Parts::CheckGrant(const model::JobRecords& records, JobId job, const Grant& grant) {
+  if (!scheduler.bundle().names_gpus()) {
+    return {};
+  }
+  if (const std::string conflict = grants.Conflict(job, grant); !conflict.empty()) {
+    return scheduler.check().Broken(job, conflict);
+  }
+  if (choices.several()) {
+    if (const std::string conflict = choices.Conflict(*records.At(job).spec, grant);
+        !conflict.empty()) {
+      return scheduler.check().Broken(job, conflict);
+    }
+  }
+  return {};
+}
+
 }  // namespace trainyard::engine

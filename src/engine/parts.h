@@ -35,6 +35,8 @@ struct Parts {
   // The job's stages as they have been measured, and what follows from its specification then: how
   // fast it is, and what changes of it cost.
   void Relearn(model::JobRecords& records, JobId job) const;
+  // Error: a component breaks its contract, the job may not hold that beside what is held.
+  [[nodiscard]] Status CheckGrant(const model::JobRecords& records, JobId job, const Grant& grant);
 
   const std::shared_ptr<const Configuration> configuration;
   const std::unique_ptr<profile::MeasuredModel> measured;  // null: none

@@ -51,8 +51,9 @@ std::string ActionText(const model::Action& action, std::uint64_t number, const 
       fmt::format("{} job {}", kVerbs.at(static_cast<std::size_t>(action.kind)), number);
   for (const Slice& slice : action.grant.slices) {
     const int gpus = std::popcount(slice.gpus);
-    text += fmt::format("{}{} ({} GPU{})", &slice == &action.grant.slices.front() ? " on " : ", ",
-                        cluster.nodes[Index(slice.node)].name, gpus, gpus == 1 ? "" : "s");
+    text +=
+        fmt::format("{}{} ({})", &slice == &action.grant.slices.front() ? " on " : ", ",
+                    cluster.nodes[Index(slice.node)].name, gpus == 0 ? "no GPUs" : GpusText(gpus));
   }
   return text;
 }
@@ -366,7 +367,7 @@ Status Controller::DecideFirst() {
   for (std::size_t i = 0; i < engine_.records().size(); ++i) {
     const Grant& now = engine_.records()[i].grant;
     const auto before = held.find(JobAt(i));
-    if (before == held.end() && now.gpus > 0) {
+    if (before == held.end() && now.holds()) {
       restart_.started.push_back(JobAt(i));
     } else if (before != held.end() && !(now == before->second)) {
       restart_.displaced.push_back(JobAt(i));

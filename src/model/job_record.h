@@ -21,8 +21,8 @@ namespace trainyard::model {
 enum class JobPhase : std::uint8_t {
   kUnknown,  // not submitted yet
   kArrived,  // submitted, not yet judged
-  kWaiting,  // admitted, without GPUs
-  kRunning,  // with GPUs
+  kWaiting,  // admitted, holds nothing
+  kRunning,  // with GPUs, or on CPUs alone
   kCompleted,
   kRejected,
   kCancelled,
@@ -82,7 +82,7 @@ struct JobRecord {
   bool started = false;
   bool started_late = false;  // not at the decision that admitted it
   std::uint64_t arrival = 0;
-  Grant grant{};  // gpus == 0: holds nothing
+  Grant grant{};
   Progress progress{};
   Duration productive_before_attempt{0};
   Duration fetch{0};         // what it owed for its data when it got its grant

@@ -46,20 +46,38 @@ class JobRecords {
   [[nodiscard]] std::span<const JobId> live() const;
   // Jobs with GPUs, in no particular order; the finishing ones among them.
   [[nodiscard]] const std::vector<JobId>& running() const { return running_; }
+  // Jobs without GPUs are in lists of their own, as no policy knows of them: those live ones that
+  // are not held back or finishing, whether they run or wait; and those that run.
+  [[nodiscard]] static bool IsCpuJob(const JobSpec& spec) { return spec.gpus == 0; }
+  [[nodiscard]] bool IsCpuJob(JobId job) const { return IsCpuJob(*records_[Index(job)].spec); }
+  [[nodiscard]] const std::set<JobId>& cpu_jobs() const { return cpu_jobs_; }
+  [[nodiscard]] const std::set<JobId>& on_cpus() const { return on_cpus_; }
+  // Whether there are any to decide about.
+  [[nodiscard]] bool any_cpu_jobs() const { return !cpu_jobs_.empty() || !cpu_finishing_.empty(); }
+  // All that run, ascending.
+  [[nodiscard]] std::vector<JobId> AllRunning() const;
   // Live, but not to be scheduled.
   [[nodiscard]] const std::set<JobId>& held() const { return held_; }
-  // Running, but not to be scheduled: they keep what they hold until they end.
+  // Running, but not to be scheduled: they keep what they hold until they end. With GPUs, and
+  // without.
   [[nodiscard]] const std::set<JobId>& finishing() const { return finishing_; }
+  [[nodiscard]] const std::set<JobId>& cpu_finishing() const { return cpu_finishing_; }
   [[nodiscard]] bool IsFinishing(JobId job) const {
-    return !finishing_.empty() && finishing_.contains(job);
+    return (!finishing_.empty() && finishing_.contains(job)) ||
+           (!cpu_finishing_.empty() && cpu_finishing_.contains(job));
   }
   // Jobs that have arrived and are not judged, in the order of their arrival.
   [[nodiscard]] const std::vector<JobId>& unjudged() const { return unjudged_; }
-  [[nodiscard]] std::int64_t waiting() const { return waiting_; }  // the unjudged included
+  // With GPUs to come, the unjudged included; and without.
+  [[nodiscard]] std::int64_t waiting() const { return waiting_; }
+  [[nodiscard]] std::int64_t cpu_waiting() const {
+    return cpu_live_ - static_cast<std::int64_t>(on_cpus_.size());
+  }
   [[nodiscard]] std::int64_t started_live() const { return started_live_; }
   [[nodiscard]] std::int64_t gpus_asked() const { return gpus_asked_; }  // by live jobs
 
-  // The job arrives: it waits to be judged, or, deferred, until it may be.
+  // The job arrives: it waits to be judged, or, deferred, until it may be. Nobody judges a job
+  // without GPUs: it is to be admitted at once, or when it is deferred no longer.
   JobRecord& Submit(JobId job, std::shared_ptr<const JobSpec> spec, bool deferred);
   // Arrived, and neither judged nor to be judged yet.
   [[nodiscard]] const std::set<JobId>& deferred() const { return deferred_; }
@@ -73,6 +91,8 @@ class JobRecords {
   void RemoveJudged();
   // Another specification, perhaps with another number of GPUs.
   void Respecify(JobId job, std::shared_ptr<const JobSpec> spec);
+  // What the job says of itself. False: it has ended.
+  bool Report(JobId job, const std::vector<Metric>& metrics);
   // The job has its first GPUs at work. Nothing happens if it has had some before.
   void Start(JobId job, TimePoint now);
   // The job comes to hold GPUs, or holds none any more; its phase is the caller's.
@@ -97,6 +117,7 @@ class JobRecords {
   void Resume(std::set<JobId> finishing);
 
  private:
+  void ListCpuJobs();
   void TakeFromLive(JobId job, std::set<JobId>& to);
   void MakeLive(JobId job, std::set<JobId>& from);
 
@@ -109,6 +130,10 @@ class JobRecords {
   std::set<JobId> held_;       // not in live_
   std::set<JobId> finishing_;  // in running_ and not in live_; not saved
   std::set<JobId> deferred_;   // not in unjudged_, and not among waiting_
+  std::set<JobId> cpu_jobs_;   // not in live_; these four are not saved
+  std::set<JobId> on_cpus_;    // not in running_
+  std::set<JobId> cpu_finishing_;
+  std::int64_t cpu_live_ = 0;  // those held back or finishing included
   std::uint64_t arrivals_ = 0;
   std::int64_t waiting_ = 0;
   std::int64_t started_live_ = 0;

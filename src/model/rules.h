@@ -134,6 +134,15 @@ struct Rules {
   EndRule end{};
   Preemption preemption{};
   PublishedRules published{};
+
+  // Whether jobs without GPUs may run, of which published programs know nothing: only if ends
+  // follow from rates as they are, and changes are charged as they are made.
+  [[nodiscard]] bool TakeCpuJobs() const {
+    return preemption.rule == Preemption::Rule::kSound && quantum == Quantum::kNone &&
+           end.source == EndRule::Source::kPredicted && end.finish == EndRule::Finish::kExact &&
+           !end.release_at_instant && debt.charge <= Debt::Charge::kChange &&
+           published == PublishedRules{};
+  }
 };
 
 }  // namespace trainyard::model

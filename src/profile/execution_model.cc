@@ -187,6 +187,22 @@ class MixedModel final : public ModelByJob {
   std::unique_ptr<ExecutionModel> stages_;
 };
 
+class CpuJobsModel final : public ModelByJob {
+ public:
+  explicit CpuJobsModel(std::unique_ptr<ExecutionModel> others) : others_(std::move(others)) {}
+
+ private:
+  [[nodiscard]] const ExecutionModel& Of(const JobSpec& job) const override {
+    if (job.gpus == 0) {
+      return durations_;
+    }
+    return *others_;
+  }
+
+  const DurationModel durations_;
+  const std::unique_ptr<ExecutionModel> others_;
+};
+
 class TypedModel final : public ExecutionModel {
  public:
   TypedModel(model::GpuTypes types, std::unique_ptr<ExecutionModel> plain)
@@ -244,6 +260,10 @@ class TypedModel final : public ExecutionModel {
 std::unique_ptr<ExecutionModel> MakeMixedModel(const ThroughputTable* table,
                                                const GroupTimes::Rules& stages) {
   return std::make_unique<MixedModel>(table, stages);
+}
+
+std::unique_ptr<ExecutionModel> WithCpuJobs(std::unique_ptr<ExecutionModel> others) {
+  return std::make_unique<CpuJobsModel>(std::move(others));
 }
 
 std::unique_ptr<ExecutionModel> MakeDurationModel(double factor) {

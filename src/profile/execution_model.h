@@ -47,6 +47,9 @@ namespace trainyard::profile {
 // GPUs on equal terms take twice as long. REQUIRES: every job states its stages.
 [[nodiscard]] std::unique_ptr<ExecutionModel> MakeStageModel(const GroupTimes::Rules& rules);
 
+// Jobs without GPUs by their declared duration, the others by the model. The outermost one.
+[[nodiscard]] std::unique_ptr<ExecutionModel> WithCpuJobs(std::unique_ptr<ExecutionModel> others);
+
 // Asks for each job another model.
 class ModelByJob : public ExecutionModel {
  public:

@@ -87,14 +87,16 @@ Result<double> DurationOf(const Setting& setting, std::string_view expected, boo
 // ------------------------------------------------------------------------------------------- keys
 
 Status SetGpus(const Setting& setting, v1::JobRequest& job) {
-  constexpr const char* kExpected = "a number of GPUs, or MIN:MAX for an elastic job";
+  constexpr const char* kExpected =
+      "a number of GPUs, MIN:MAX for an elastic job, or 0 for one on CPUs alone";
   const std::string text =
       setting.Text().value_or(setting.value.is_number() ? setting.value.dump() : "");
   const std::vector<std::string_view> ends = base::Split(text, ":");
   const std::optional<double> least = base::ToNumber(ends.front());
   const std::optional<double> most = base::ToNumber(ends.back());
-  const auto is_count = [](std::optional<double> count) {
-    return count && *count == std::floor(*count) && *count >= 1 &&
+  const bool is_range = ends.size() > 1;
+  const auto is_count = [is_range](std::optional<double> count) {
+    return count && *count == std::floor(*count) && *count >= (is_range ? 1 : 0) &&
            *count <= static_cast<double>(model::kMostGpus);
   };
   if (!least && is_count(most) && !ends.front().empty()) {

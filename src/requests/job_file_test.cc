@@ -107,8 +107,9 @@ TEST(JobFileTest, WhatIsWrongIsNamedWithItsLine) {
                   .starts_with("job.toml:2: unknown key 'gpu'; did you mean 'gpus'?; known: name"));
   EXPECT_TRUE(Read("job.json", "{\n\"name\": \"gpu\",\n \"gpu\" : 1}", job)
                   .starts_with("job.json:3: unknown key 'gpu'; did you mean 'gpus'?"));
-  EXPECT_EQ(Read("job.toml", "\ngpus = 0", job),
-            "job.toml:2: 'gpus' is 0; expected a number of GPUs, or MIN:MAX for an elastic job");
+  EXPECT_EQ(Read("job.toml", "\ngpus = -1", job),
+            "job.toml:2: 'gpus' is -1; expected a number of GPUs, MIN:MAX for an elastic job, or 0 "
+            "for one on CPUs alone");
   EXPECT_EQ(Read("job.json", "{\"best_effort\": \"yes\"}", job),
             "job.json:1: 'best_effort' is 'yes'; expected true or false");
   EXPECT_EQ(Read("job.json", "{\n\"gpus\": 1,\n\"gpus\": 2}", job),
@@ -146,7 +147,7 @@ TEST(JobOptionTest, WrongValuesAreNamedAfterTheOption) {
   EXPECT_EQ(
       Set("gpus", "4:2", job),
       "--gpus is '4:2': the least number is greater than the most; expected a number of GPUs, "
-      "or MIN:MAX for an elastic job");
+      "MIN:MAX for an elastic job, or 0 for one on CPUs alone");
   EXPECT_EQ(Set("duration", "2w", job),
             "--duration is '2w'; expected a duration such as 90s, 15m or 2h");
   EXPECT_EQ(Set("workers", "per-nod", job),
@@ -265,10 +266,10 @@ TEST(JobOptionTest, SpansThatAreNoneSayWhy) {
             "15m or 2h");
   EXPECT_EQ(Set("gpus", "4:2", job),
             "--gpus is '4:2': the least number is greater than the most; expected a number of "
-            "GPUs, or MIN:MAX for an elastic job");
+            "GPUs, MIN:MAX for an elastic job, or 0 for one on CPUs alone");
   EXPECT_EQ(Set("gpus", "v100:2", job),
-            "--gpus is 'v100:2': types are stated by --gpu-types; expected a number of GPUs, or "
-            "MIN:MAX for an elastic job");
+            "--gpus is 'v100:2': types are stated by --gpu-types; expected a number of GPUs, "
+            "MIN:MAX for an elastic job, or 0 for one on CPUs alone");
   EXPECT_EQ(Set("grace", "0:75:00", job),
             "--grace is '0:75:00': 75 minutes; expected 0 to 59; expected a duration such as 30s "
             "or 2m");

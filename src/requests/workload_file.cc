@@ -105,13 +105,14 @@ std::string OutputFolder(const trace::TorchloaderApp& app, const JobSpec& job, s
 
 base::Placeholders PlaceholdersOf(const trace::TorchloaderApp& app, const JobSpec& job,
                                   std::int64_t line) {
+  const int gpus = std::max(job.gpus, 1);
   return {{"arch", app.arch},
           {"depth", std::to_string(app.depth)},
           {"model", job.model},
           {"batch", std::to_string(job.batch_size)},
           {"workers", std::to_string(job.traits->loader_workers)},
-          {"batch_per_gpu", std::to_string(job.batch_size / job.gpus)},
-          {"workers_per_gpu", std::to_string(job.traits->loader_workers / job.gpus)},
+          {"batch_per_gpu", std::to_string(job.batch_size / gpus)},
+          {"workers_per_gpu", std::to_string(job.traits->loader_workers / gpus)},
           {"world_size", std::to_string(job.gpus)},
           {"end_iter", std::to_string(app.iterations_of_epoch)},
           {"end_epoch", std::to_string(app.epochs)},

@@ -216,6 +216,9 @@ Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cl
 void KnownModels::Bind(const Cluster& cluster, bool has_measured,
                        std::vector<JobSpec>& jobs) const {
   for (JobSpec& job : jobs) {
+    if (job.gpus == 0) {
+      continue;  // goes by its duration
+    }
     if (sensitivity) {
       BindSensitivity(*sensitivity, cluster, job);
     }
@@ -259,13 +262,31 @@ bool HasNothingToHonour(const Cluster& cluster, NodeRequest request) {
          });
 }
 
+// Error: where GPUs are counted, nothing is left of a node, and rules of a published program know
+// of no such jobs.
+Status CheckTakesCpuJobs(const Assembly& parts) {
+  if (!parts.bundle().names_gpus()) {
+    return InvalidArgument(fmt::format(
+        "it asks for no GPUs, and placement '{}' counts GPUs without saying on which nodes they "
+        "are; expected another, such as consolidated",
+        parts.preset.placement.name));
+  }
+  return parts.preset.rules.TakeCpuJobs()
+             ? Status()
+             : InvalidArgument(
+                   "it asks for no GPUs, and the preset has rules of a published program, which "
+                   "knew no such jobs; expected --preset NAME of another, or the job left out");
+}
+
 // Errors: the parts cannot place it as it asks, or the cluster could never meet it.
 Status CheckRequest(const Assembly& parts, const Cluster& cluster,
                     const model::NodeClasses& classes, const JobSpec& job) {
-  if (!job.traits || !job.traits->request) {
+  if (job.gpus == 0) {
+    RETURN_IF_ERROR(CheckTakesCpuJobs(parts));
+  } else if (!job.traits || !job.traits->request) {
     return {};
-  }
-  if (!parts.bundle().honours_requests() && !HasNothingToHonour(cluster, *job.traits->request)) {
+  } else if (!parts.bundle().honours_requests() &&
+             !HasNothingToHonour(cluster, *job.traits->request)) {
     return InvalidArgument(fmt::format(
         "it asks for more than GPUs (CPUs, memory, nodes or licences), and policy '{}' with "
         "placement '{}'{} gives GPUs without looking at that; expected a job that asks for GPUs "
@@ -297,7 +318,7 @@ Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
                     InItsPartition(classes, job), classes.NamesOf(classes.OpenTo(job.queue))));
   }
   RETURN_IF_ERROR(CheckRequest(parts, cluster, classes, job));
-  if (!classes.several()) {
+  if (!classes.several() || job.gpus == 0) {
     return {};
   }
   return parts.traits().needs.gpu_types == TypeSupport::kAlike
@@ -307,6 +328,9 @@ Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
 
 Status BindLiveJob(const KnownModels& models, const Assembly& parts, const Cluster& cluster,
                    const model::NodeClasses& classes, JobSpec& job) {
+  if (job.gpus == 0) {
+    return CheckHasNodes(parts, cluster, classes, job);
+  }
   if (models.sensitivity) {
     BindSensitivity(*models.sensitivity, cluster, job);
     if (job.profile_row >= 0 && *job.iterations < 1) {
@@ -366,7 +390,7 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
     parts.rates = profile::MakeMixedModel(models.throughput ? &*models.throughput : nullptr,
                                           parts.preset.stages);
   }
-  parts.rates = profile::OnTypesOf(cluster, std::move(parts.rates));
+  parts.rates = profile::WithCpuJobs(profile::OnTypesOf(cluster, std::move(parts.rates)));
   return {};
 }
 

@@ -19,11 +19,23 @@
 namespace trainyard::scenario {
 namespace {
 
+using CheckOfJob = std::function<WhatIsWrong(const JobSpec& job)>;
+
 // Those that come before another configuration does.
-Status CheckKnownJobs(const Inputs& inputs,
-                      const std::function<WhatIsWrong(const JobSpec& job)>& check) {
+Status CheckJobsBefore(const Inputs& inputs, const CheckOfJob& check) {
   return CheckJobs(*inputs.trace, [&](const JobSpec& job) {
     return job.known_from() < inputs.until ? check(job) : std::nullopt;
+  });
+}
+
+// Jobs without GPUs need a duration, and nothing of what others do.
+Status CheckKnownJobs(const Inputs& inputs, const CheckOfJob& check) {
+  return CheckJobsBefore(inputs, [&](const JobSpec& job) -> WhatIsWrong {
+    return job.gpus > 0 ? check(job)
+           : job.duration
+               ? std::nullopt
+               : WhatIsWrong(fmt::format(
+                     "job {} asks for no GPUs and has no duration; expected one", job.name));
   });
 }
 
@@ -225,9 +237,9 @@ Status CheckAllHaveNodes(const Inputs& inputs, const Assembly& parts) {
   const model::NodeClasses classes(inputs.cluster);
   const bool counts_alike = parts.traits().needs.gpu_types == TypeSupport::kAlike;
   const bool others_come = inputs.last_partitions >= inputs.until;
-  return CheckKnownJobs(inputs, [&](const JobSpec& job) -> WhatIsWrong {
+  return CheckJobsBefore(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     const JobTraits& traits = model::PartOf<JobTraits>(job);
-    const bool asks = traits.request.has_value();
+    const bool asks = traits.request.has_value() || job.gpus == 0;
     if ((!classes.several() && traits.gpu_types.empty() && !asks) ||
         (!counts_alike && (others_come || job.known_from() < inputs.partitions_since))) {
       return std::nullopt;
@@ -246,6 +258,10 @@ Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
                                       inputs.models.loader ? &*inputs.models.loader : nullptr));
   RETURN_IF_ERROR(MakeModel(inputs, parts));
   parts.rates = profile::OnTypesOf(inputs.cluster, std::move(parts.rates));
+  if (std::any_of(inputs.jobs->begin(), inputs.jobs->end(),
+                  [](const JobSpec& job) { return job.gpus == 0; })) {
+    parts.rates = profile::WithCpuJobs(std::move(parts.rates));
+  }
   RETURN_IF_ERROR(CheckAllHaveNodes(inputs, parts));
   return parts;
 }

@@ -2,8 +2,11 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -29,7 +32,8 @@ Scheduler::Scheduler(const SchedulerContext& context, const Bundle& bundle, bool
       counts_restarts_(counts_restarts),
       bundle_(bundle),
       check_(context.cluster, context.nodes_up, context.jobs, bundle_),
-      placer_(context, bundle_, check_) {
+      placer_(context, bundle_, check_),
+      cpu_jobs_(context) {
   Use(bundle);
 }
 
@@ -80,6 +84,9 @@ void Scheduler::Join(TimePoint now) {
   }
   for (const std::set<JobId>* const left : {&jobs_.held(), &jobs_.finishing()}) {
     for (const JobId job : *left) {
+      if (jobs_.IsCpuJob(job)) {
+        continue;
+      }
       queue_->Note(job, JobChange::kAdmitted, now);
       queue_->Note(job, JobChange::kLeft, now);
     }
@@ -100,7 +107,11 @@ void Scheduler::Serialize(StateStream& state) {
 }
 
 void Scheduler::Note(JobId job, JobChange change, TimePoint now) {
-  if (queue_ && !retired_) {
+  if (jobs_.IsCpuJob(job)) {
+    if (change == JobChange::kLeft) {
+      with_one_gpu_.erase(job);
+    }
+  } else if (queue_ && !retired_) {
     queue_->Note(job, change, now);
   }
 }
@@ -123,7 +134,7 @@ void Scheduler::Refill() {
 }
 
 void Scheduler::EndGrant(JobId job) {
-  if (retired_) {
+  if (retired_ || jobs_.IsCpuJob(job)) {
     return;
   }
   const Grant& grant = jobs_[job].grant;
@@ -161,12 +172,66 @@ Result<Selection> Scheduler::Decide(const Snapshot& snapshot, const Judge& judge
     placer_.Tune(selection.value(), snapshot);
   }
   selection.value().dropped = placer_.DroppedBy(selection.value());
+  if (jobs_.any_cpu_jobs()) {
+    cpu_jobs_.AddTo(selection.value(), bundle_, CpuJobsInOrder(snapshot.now));
+  }
   return selection;
+}
+
+Selection Scheduler::DecideCpuJobs(TimePoint now) {
+  Selection selection;
+  cpu_jobs_.AddTo(selection, bundle_, CpuJobsInOrder(now));
+  return selection;
+}
+
+// As if it asked for one GPU, since no ordering expects a job that asks for none.
+Key Scheduler::KeyOf(JobId cpu_job, TimePoint now) {
+  const std::shared_ptr<const JobSpec>& spec = jobs_[cpu_job].spec;
+  auto& [known, with_one] = with_one_gpu_[cpu_job];
+  if (known != spec) {
+    known = spec;
+    with_one = *spec;
+    with_one.gpus = 1;
+  }
+  JobView view = context_.views.at(cpu_job);
+  view.spec = &with_one;
+  Key key = queue_->standings().Of(view, now).key;
+  for (double& component : key) {
+    component = std::isnan(component) ? std::numeric_limits<double>::infinity() : component;
+  }
+  return key;
+}
+
+// By the keys of the ordering; of one that remembers jobs, which has not heard of these, and of a
+// policy as they have arrived.
+std::vector<JobId> Scheduler::CpuJobsInOrder(TimePoint now) {
+  const bool has_keys = queue_ != nullptr && !retired_ && bundle_.ordering->NewMemory() == nullptr;
+  std::vector<std::tuple<Key, std::uint64_t, JobId>> ranked;
+  ranked.reserve(jobs_.cpu_jobs().size());
+  for (const JobId job : jobs_.cpu_jobs()) {
+    ranked.emplace_back(has_keys ? KeyOf(job, now) : Key{}, jobs_[job].arrival, job);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<JobId> in_order;
+  in_order.reserve(ranked.size());
+  for (const auto& [key, arrival, job] : ranked) {
+    in_order.push_back(job);
+  }
+  return in_order;
 }
 
 std::optional<TimePoint> Scheduler::Adopted(const Snapshot& snapshot,
                                             std::span<const JobId> changed) {
-  return queue_ ? queue_->Adopted(snapshot, changed) : proposal_.wake_at;
+  if (!queue_) {
+    return proposal_.wake_at;
+  }
+  if (std::none_of(changed.begin(), changed.end(),
+                   [this](JobId job) { return jobs_.IsCpuJob(job); })) {
+    return queue_->Adopted(snapshot, changed);
+  }
+  std::vector<JobId> with_gpus(changed.begin(), changed.end());
+  std::erase_if(with_gpus, [this](JobId job) { return jobs_.IsCpuJob(job); });
+  return queue_->Adopted(snapshot, with_gpus);
 }
 
 Result<Selection> Scheduler::DecideByPolicy(const Snapshot& snapshot, const Judge& judge) {
@@ -243,7 +308,7 @@ void Scheduler::PutStaysFirst(std::vector<Demand>& demands, TimePoint now) const
 }
 
 Duration Scheduler::StayOf(JobId job, TimePoint now, Duration least) const {
-  if (!counts_restarts_) {
+  if (!counts_restarts_ || jobs_.IsCpuJob(job)) {
     return Duration{0};
   }
   // What an ordering remembers of jobs, it has not heard of since the scheduler has retired.

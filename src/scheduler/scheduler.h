@@ -8,11 +8,14 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "scheduler/cpu_jobs.h"
 #include "scheduler/placer.h"
 #include "scheduler/queue/ordered_list.h"
 #include "trainyard/component.h"
@@ -49,6 +52,9 @@ class Scheduler {
   // itself, and applies them before the jobs are placed.
   using Judge = std::function<void(std::span<const Verdict>)>;
   [[nodiscard]] Result<Selection> Decide(const Snapshot& snapshot, const Judge& judge);
+  // The same where jobs without GPUs alone have given cause to decide: nothing is asked of the
+  // policy, and what others hold stays as it is. Selections of Decide have it in them.
+  [[nodiscard]] Selection DecideCpuJobs(TimePoint now);
   // That has come true: `changed` are the jobs whose grants differ now. When to decide again if
   // nothing happens.
   [[nodiscard]] std::optional<TimePoint> Adopted(const Snapshot& snapshot,
@@ -78,6 +84,8 @@ class Scheduler {
   [[nodiscard]] Result<Selection> DecideByPolicy(const Snapshot& snapshot, const Judge& judge);
   [[nodiscard]] Result<Selection> DecideByOrder(const Snapshot& snapshot);
   [[nodiscard]] Result<Selection> DecideByGroups(const Snapshot& snapshot);
+  [[nodiscard]] std::vector<JobId> CpuJobsInOrder(TimePoint now);
+  [[nodiscard]] Key KeyOf(JobId cpu_job, TimePoint now);
   void PutStaysFirst(std::vector<Demand>& demands, TimePoint now) const;
 
   const SchedulerContext context_;
@@ -87,6 +95,9 @@ class Scheduler {
   PolicyTraits traits_;
   ProposalCheck check_;
   Placer placer_;
+  const CpuJobs cpu_jobs_;
+  // Of jobs without GPUs, as an ordering is shown them: asking for one.
+  std::map<JobId, std::pair<std::shared_ptr<const JobSpec>, JobSpec>> with_one_gpu_;
   std::unique_ptr<OrderedQueue> queue_;  // with an ordering
   OrderedList* list_ = nullptr;          // the queue, where it is a list
   std::unique_ptr<Memory> policy_memory_;

@@ -57,6 +57,9 @@ class JobReader {
       }
     });
     RETURN_IF_ERROR(status);
+    if (job_.gpus == 0 && !columns_.takes_cpu_jobs()) {
+      return Bad(Native("gpus"), fmt::format("an integer from 1 to {}", model::kMostGpus));
+    }
     RETURN_IF_ERROR(TakeIterationTime());
     RETURN_IF_ERROR(TakeBatchPerGpu());
     RETURN_IF_ERROR(CheckDeadline());
@@ -311,6 +314,9 @@ class JobReader {
                                      most, job_.gpus));
     };
     const GpuRange& range = draft_.traits.range;
+    if (job_.gpus == 0 && range != GpuRange{}) {
+      return row_.BadRow("it asks for no GPUs and states a range of them; expected none");
+    }
     if (range.least > job_.gpus) {
       return bad(Native("min_gpus"), 1, job_.gpus);
     }
@@ -414,7 +420,8 @@ JobColumns::JobColumns(const CsvFormat& format)
     : iteration_time_(format.iteration_time),
       unit_(format.unit),
       leaves_out_gpuless_(format.leaves_out_gpuless),
-      needs_work_(!format.states_no_work) {
+      needs_work_(!format.states_no_work),
+      takes_cpu_jobs_(format.takes_cpu_jobs) {
   at_.fill(-1);
   for (const ColumnRule& rule : format.columns) {
     required_[static_cast<std::size_t>(rule.field)] = rule.required;

@@ -78,6 +78,7 @@ struct CsvFormat {
   double unit = 0;
   bool leaves_out_gpuless = false;  // rows with 0 GPUs are no jobs to schedule
   bool states_no_work = false;      // neither duration nor iterations
+  bool takes_cpu_jobs = false;      // rows with 0 GPUs are jobs on CPUs alone
 };
 
 extern const CsvFormat kNativeFormat;
@@ -130,6 +131,7 @@ class JobColumns {
   [[nodiscard]] bool leaves_out_gpuless() const { return leaves_out_gpuless_; }
   // Each row must state a duration or iterations.
   [[nodiscard]] bool needs_work() const { return needs_work_; }
+  [[nodiscard]] bool takes_cpu_jobs() const { return takes_cpu_jobs_; }
   [[nodiscard]] bool milliseconds(JobColumn column) const {
     return milliseconds_[static_cast<std::size_t>(column)];
   }
@@ -144,6 +146,7 @@ class JobColumns {
   double unit_ = 0;
   bool leaves_out_gpuless_ = false;
   bool needs_work_ = true;
+  bool takes_cpu_jobs_ = false;
   bool has_stamps_ = false;
 };
 

@@ -136,7 +136,7 @@ TEST(ForEachJobTest, SaysWhereAnIdWasBefore) {
 TEST(ForEachJobTest, SkipsBadRowsIfAsked) {
   const ScratchFolder folder;
   const std::string path = folder.Write(
-      "t.csv", std::string(kVisitHeader) + "a,0,1,5,x\nb,0,0,5,x\na,0,1,5,x\nc,0,1,5,x\n");
+      "t.csv", std::string(kVisitHeader) + "a,0,1,5,x\nb,0,-1,5,x\na,0,1,5,x\nc,0,1,5,x\n");
   Seen seen;
   const auto facts = Visit(path, {.skip_bad_rows = true}, seen);
   ASSERT_TRUE(facts.ok());
@@ -148,7 +148,7 @@ TEST(ForEachJobTest, SkipsBadRowsIfAsked) {
 
 TEST(ForEachJobTest, AFileOfBadRowsOnlyHasNoJobs) {
   const std::string error =
-      VisitError(std::string(kVisitHeader) + "b,0,0,5,x\n", {.skip_bad_rows = true});
+      VisitError(std::string(kVisitHeader) + "b,0,-1,5,x\n", {.skip_bad_rows = true});
   EXPECT_TRUE(error.starts_with("t.csv: no jobs; all 1 rows were skipped, the first because of /"))
       << error;
 }

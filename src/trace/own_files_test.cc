@@ -294,7 +294,7 @@ TEST(OwnFilesTest, NumbersMayHaveAPointAndZeros) {
   EXPECT_EQ(trace.value().jobs[0].gpus, 4);
   EXPECT_TRUE(trace.value().jobs[0].best_effort);
   EXPECT_EQ(OwnError("a,0,4.5,10\n"),
-            "t.csv:2: column 'gpus' is '4.5'; expected an integer from 1 to 6400000");
+            "t.csv:2: column 'gpus' is '4.5'; expected an integer from 0 to 6400000");
 }
 
 // -------------------------------------------------------------------------------- all bad rows
@@ -305,13 +305,13 @@ std::size_t LinesOf(std::string_view text) {
 
 TEST(OwnFilesTest, AllBadRowsAreToldAtOnce) {
   const ScratchFolder folder;
-  const std::string path =
-      folder.Write("t.csv", std::string(kOwnHeader) + "a,0,0,5\nb,0,1,5\nc,x,1,5\nd,0\na,0,1,-5\n");
+  const std::string path = folder.Write(
+      "t.csv", std::string(kOwnHeader) + "a,0,-2,5\nb,0,1,5\nc,x,1,5\nd,0\na,0,1,-5\n");
   const auto trace = ReadTrace(path);
   ASSERT_FALSE(trace.ok());
   EXPECT_EQ(
       trace.error().message,
-      path + ":2: column 'gpus' is '0'; expected an integer from 1 to 6400000\n" + path +
+      path + ":2: column 'gpus' is '-2'; expected an integer from 0 to 6400000\n" + path +
           ":4: column 'submit_time' is 'x'; expected a number of seconds >= 0 and <= "
           "9000000000, or a time such as 02:00:00, 1-02:00:00, 10m\n" +
           path + ":5: 2 fields; expected 4 as in the header\n" + path +
@@ -321,10 +321,10 @@ TEST(OwnFilesTest, AllBadRowsAreToldAtOnce) {
 TEST(OwnFilesTest, TwentyBadRowsAreEnough) {
   std::string rows;
   for (int i = 0; i < 20; ++i) {
-    rows += "a" + std::to_string(i) + ",0,0,5\n";
+    rows += "a" + std::to_string(i) + ",0,-1,5\n";
   }
   EXPECT_EQ(LinesOf(OwnError(rows)), 20U);
-  const std::string error = OwnError(rows + "x,0,0,5\ny,0,0,5\n");
+  const std::string error = OwnError(rows + "x,0,-1,5\ny,0,-1,5\n");
   EXPECT_EQ(LinesOf(error), 21U);
   EXPECT_TRUE(
       error.ends_with("t.csv: there are more bad rows than these 20; --skip-bad-rows "
@@ -342,7 +342,7 @@ TEST(OwnFilesTest, BadRowsOfLogsAndLinesAreToldAtOnceToo) {
 }
 
 TEST(OwnFilesTest, TextThatEndsTheReadingFollowsTheBadRows) {
-  const std::string error = OwnError("a,0,0,5\nb,0,1,\"5\n");
+  const std::string error = OwnError("a,0,-1,5\nb,0,1,\"5\n");
   EXPECT_EQ(LinesOf(error), 2U) << error;
   EXPECT_TRUE(error.ends_with("a quoted field that never ends; expected a closing quote")) << error;
 }

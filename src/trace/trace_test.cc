@@ -210,7 +210,7 @@ TEST(NativeTraceTest, TakesCountsWithExponents) {
   EXPECT_EQ(trace.value().jobs[0].gpus, 10);
   EXPECT_EQ(trace.value().jobs[0].batch_size, 64);
   EXPECT_EQ(ErrorOf(NativeRow("a,0,1.5e0,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '1.5e0'; expected an integer from 1 to 6400000");
+            "t.csv:2: column 'gpus' is '1.5e0'; expected an integer from 0 to 6400000");
 }
 
 TEST(TraceTest, SaysWhyKnownTracesAreNotRead) {
@@ -241,11 +241,11 @@ TEST(NativeTraceTest, RefusesBadValues) {
             "t.csv:2: column 'submit_time' is '1.6e12'; expected a number of seconds >= 0 and <= "
             "9000000000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,-1,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '-1'; expected an integer from 1 to 6400000");
+            "t.csv:2: column 'gpus' is '-1'; expected an integer from 0 to 6400000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,1.5,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '1.5'; expected an integer from 1 to 6400000");
+            "t.csv:2: column 'gpus' is '1.5'; expected an integer from 0 to 6400000");
   EXPECT_EQ(ErrorOf(NativeRow("a,0,99999999,5,,,,,,,")),
-            "t.csv:2: column 'gpus' is '99999999'; expected an integer from 1 to 6400000");
+            "t.csv:2: column 'gpus' is '99999999'; expected an integer from 0 to 6400000");
   EXPECT_EQ(
       ErrorOf(NativeRow("a,0,1,0,,,,,,,")),
       "t.csv:2: column 'duration' is '0'; expected a number of seconds > 0 and <= 9000000000");
@@ -310,7 +310,7 @@ TEST(TraceTest, SkipsBadRowsOnRequestAndListsThem) {
   const ScratchFolder folder;
   const std::string path = folder.Write(
       "t.csv",
-      NativeRow("a,0,1,5,,,,,,,\nb,0,0,5,,,,,,,\nshort,0\na,0,1,5,,,,,,,\nc,0,1,5,,,,,,,"));
+      NativeRow("a,0,1,5,,,,,,,\nb,0,-3,5,,,,,,,\nshort,0\na,0,1,5,,,,,,,\nc,0,1,5,,,,,,,"));
   const auto trace = ReadTrace(path, {.skip_bad_rows = true});
   ASSERT_TRUE(trace.ok());
   EXPECT_EQ(trace.value().jobs.size(), 2U);
@@ -318,14 +318,14 @@ TEST(TraceTest, SkipsBadRowsOnRequestAndListsThem) {
   ASSERT_EQ(trace.value().skipped.size(), 3U);
   EXPECT_EQ(trace.value().skipped[0].line, 3);
   EXPECT_EQ(trace.value().skipped[0].why,
-            path + ":3: column 'gpus' is '0'; expected an integer from 1 to 6400000");
+            path + ":3: column 'gpus' is '-3'; expected an integer from 0 to 6400000");
   EXPECT_EQ(trace.value().skipped[1].why, path + ":4: 2 fields; expected 11 as in the header");
   EXPECT_EQ(trace.value().skipped[2].why,
             path + ":5: job_id 'a' is already in line 2; expected a new one");
 }
 
 TEST(TraceTest, RefusesATraceOfWhichAllRowsAreSkipped) {
-  const std::string error = ErrorOf(NativeRow("a,0,0,5,,,,,,,"), {.skip_bad_rows = true});
+  const std::string error = ErrorOf(NativeRow("a,0,-1,5,,,,,,,"), {.skip_bad_rows = true});
   EXPECT_TRUE(error.starts_with("t.csv: no jobs; all 1 rows were skipped, the first because of "))
       << error;
 }

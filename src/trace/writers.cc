@@ -30,7 +30,7 @@ Missing NeedsIterations(const JobSpec& job) { return job.iterations ? Missing() 
 Missing NeedsModel(const JobSpec& job) { return job.model.empty() ? "a model" : Missing(); }
 Missing NeedsBatch(const JobSpec& job) { return job.batch_size > 0 ? Missing() : "a batch size"; }
 Missing NeedsBatchPerGpu(const JobSpec& job) {
-  return job.batch_size > 0 && job.batch_size % job.gpus == 0
+  return job.batch_size > 0 && job.gpus > 0 && job.batch_size % job.gpus == 0
              ? Missing()
              : "a batch size that is a multiple of its GPUs";
 }
@@ -153,7 +153,10 @@ std::span<const TraceWriter> TraceWriters() { return kWriters; }
 Result<std::string> WriteTrace(const Trace& trace, std::string_view format) {
   ASSIGN_OR_RETURN(const TraceWriter writer, FindWriter(format));
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
-    if (const Missing missing = writer.why_not(trace.jobs[i])) {
+    const bool needs_gpus = writer.name != "native" && writer.name != "jsonl";
+    const Missing missing = needs_gpus && trace.jobs[i].gpus == 0 ? Missing("a GPU at least")
+                                                                  : writer.why_not(trace.jobs[i]);
+    if (missing) {
       return BadInput(
           fmt::format("{}:{}: job '{}' lacks something; expected {}, which format {} needs",
                       trace.path, trace.lines[i], trace.jobs[i].name, *missing, format));

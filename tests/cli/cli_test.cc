@@ -580,7 +580,7 @@ TEST(TraceTest, StatisticsAreWrittenAsTables) {
                                             " --skip-bad-rows --csv " + folder);
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(ReadText(folder + "/left_out.csv"),
-            "reason,rows\ncolumn 'gpus': expected an integer from 1 to 6400000,1\n");
+            "reason,rows\ncolumn 'gpus': expected an integer from 0 to 6400000,1\n");
   EXPECT_EQ(ReadText(folder + "/gpus.csv"),
             "gpus,jobs,job_share,gpu_hours,gpu_hour_share,duration_p50,duration_mean\n"
             "1,1,1,1,1,3600,3600\n");

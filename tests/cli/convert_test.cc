@@ -149,10 +149,10 @@ TEST(TraceMapTest, EveryCommandThatReadsTracesTakesOwnNames) {
 
 TEST(TraceValidateTest, TellsAllBadRowsAtOnceAlsoThoseThatDoNotFitTheCluster) {
   const std::string in = WriteScratch(
-      "bad.csv", "job_id,submit_time,gpus,duration\na,0,0,5\nb,0,9,5\nc,0,1,x\nd,0,8,5\n");
+      "bad.csv", "job_id,submit_time,gpus,duration\na,0,-1,5\nb,0,9,5\nc,0,1,x\nd,0,8,5\n");
   const CommandResult result = RunTrainyard("trace validate " + in + " --cluster 1x8");
   EXPECT_EQ(result.status, kBadInput);
-  for (const std::string part : {":2: column 'gpus' is '0'", ":3: job 'b' asks for 9 GPUs",
+  for (const std::string part : {":2: column 'gpus' is '-1'", ":3: job 'b' asks for 9 GPUs",
                                  ":4: column 'duration' is 'x'"}) {
     EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
   }

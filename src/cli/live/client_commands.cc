@@ -59,7 +59,8 @@ std::string GpuRangesText(const v1::NodeGrant& grant) {
 std::string WhereText(const v1::JobStatus& job) {
   std::string text;
   for (const v1::NodeGrant& grant : job.grants()) {
-    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", grant.node(), GpuRangesText(grant));
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : " ", grant.node(),
+                        grant.gpus().empty() ? "" : ":", GpuRangesText(grant));
   }
   return OrDash(text);
 }

@@ -85,13 +85,14 @@ Status CompleteJob(const std::vector<std::string>& words, v1::JobRequest& job) {
         "--workers emulated runs no command; expected no command, or --workers per-gpu or "
         "per-node");
   }
-  if (job.gpus() == 0) {  // as many as it names
+  if (!job.has_gpus() && job.devices_size() > 0) {  // as many as it names
     for (const v1::NodeGrant& there : job.devices()) {
       job.set_gpus(job.gpus() + there.gpus_size());
     }
   }
-  if (job.gpus() == 0) {
-    return InvalidArgument("--gpus is missing; expected a number of GPUs or MIN:MAX");
+  if (!job.has_gpus()) {
+    return InvalidArgument(
+        "--gpus is missing; expected a number of GPUs, MIN:MAX, or 0: it runs on CPUs alone");
   }
   if (job.user().empty()) {
     job.set_user(LoginName());

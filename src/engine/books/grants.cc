@@ -47,7 +47,8 @@ std::string Grants::Conflict(JobId id, const Grant& grant) const {
 }
 
 bool Grants::OccupyAll() {
-  return std::all_of(jobs_.running().begin(), jobs_.running().end(), [this](JobId job) {
+  const std::vector<JobId> running = jobs_.AllRunning();
+  return std::all_of(running.begin(), running.end(), [this](JobId job) {
     const Grant& grant = jobs_.At(job).grant;
     const bool possible = grant.slices.empty() || book_.Conflict(job, grant).empty();
     if (possible) {
@@ -63,14 +64,14 @@ model::ActionKind Grants::Give(const scheduler::Placed& placed, TimePoint now) {
   const Grant& grant = placed.grant;
   ledger_.Accrue(job, now);
   changed_.push_back(id);
-  if (!placed.restart && job.grant.gpus > 0 && scheduler::OnlyTuned(job.grant, grant)) {
+  if (!placed.restart && job.grant.holds() && scheduler::OnlyTuned(job.grant, grant)) {
     job.grant = grant;
     SetRate(job);
     return model::ActionKind::kTune;
   }
   model::ActionKind kind = model::ActionKind::kLaunch;
   Change change = job.started ? Change::kRestart : Change::kStart;
-  if (job.grant.gpus == 0) {
+  if (!job.grant.holds()) {
     job.phase.To(model::JobPhase::kRunning);
     jobs_.Run(id);
   } else if (job.started) {
@@ -110,7 +111,7 @@ void Grants::Take(JobId id, TimePoint now) {
 
 void Grants::Release(JobId id) {
   model::JobRecord& job = jobs_[id];
-  if (job.grant.gpus > 0) {
+  if (job.grant.holds()) {
     Vacate(id);
     charges_.Stop(job);
     job.grant = {};

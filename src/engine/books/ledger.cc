@@ -19,7 +19,7 @@ void Ledger::AccrueProgress(model::Progress& progress, const Grant& grant, TimeP
   progress.as_of = now;
   const double later = progress.early - early_;  // what `dt` leaves out, in seconds
   progress.early = early_;
-  if (grant.gpus == 0 || !grant.running) {
+  if (!grant.holds() || !grant.running) {
     progress.waited += dt;
     progress.gpu_micros += dt.count() * grant.gpus;
     return;
@@ -223,7 +223,7 @@ void Ledger::RollBack(model::JobRecord& job, Duration interval) const {
 }
 
 double Ledger::WorkLeft(const model::JobRecord& job, TimePoint now) const {
-  if (now <= job.progress.as_of || job.grant.gpus == 0 || !job.grant.running) {
+  if (now <= job.progress.as_of || !job.grant.holds() || !job.grant.running) {
     return job.progress.work_left;
   }
   model::Progress progress = job.progress;
@@ -238,11 +238,11 @@ JobView Ledger::View(JobId id, const model::JobRecord& job, TimePoint now, bool 
   }
   JobView view{.id = id,
                .spec = job.spec.get(),
-               .grant = job.grant.gpus > 0 ? &job.grant : nullptr,
+               .grant = job.grant.holds() ? &job.grant : nullptr,
                .arrival = job.arrival,
                .started = job.started,
                .waited = progress.waited,
-               .waiting = job.grant.gpus > 0 ? Duration{0} : now - job.idle_since,
+               .waiting = job.grant.holds() ? Duration{0} : now - job.idle_since,
                .run_time = progress.run_time,
                .productive_time = progress.productive_time,
                .debt = progress.debt,

@@ -33,18 +33,17 @@ void NodesUp::List(const Cluster& before, const Cluster& after) {
 
 std::vector<JobId> NodesUp::JobsOn(NodeId node) const {
   std::vector<JobId> jobs;
-  for (const JobId job : jobs_.running()) {
+  for (const JobId job : jobs_.AllRunning()) {
     if (model::LieOn(jobs_[job].grant.slices, node)) {
       jobs.push_back(job);
     }
   }
-  std::sort(jobs.begin(), jobs.end());
   return jobs;
 }
 
 std::set<JobId> NodesUp::JobsFinishing(const model::NodeClasses& classes) const {
   std::set<JobId> jobs;
-  for (const JobId job : jobs_.running()) {
+  for (const JobId job : jobs_.AllRunning()) {
     if (LiesOn(job, false) || !classes.InPartition(*jobs_[job].spec, jobs_[job].grant.slices)) {
       jobs.insert(job);
     }

@@ -122,6 +122,9 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
     add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(state_.numbers.Of(*job.array)));
     add("TRAINYARD_ARRAY_TASK_ID", job.array_index);
   }
+  if (!job.is_emulated() && !job.has_worker_per_gpu()) {
+    start.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
+  }
   AddGpus(part.gpus, *start.mutable_gpus());
   int workers = 0;
   for (std::size_t i = 0; i < attempt.parts.size(); ++i) {

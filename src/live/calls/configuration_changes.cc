@@ -34,7 +34,7 @@ class Remarks {
 
   [[nodiscard]] std::string On(const model::JobRecord& record) const {
     const JobSpec& job = *record.spec;
-    if (record.grant.gpus > 0) {
+    if (record.grant.holds()) {
       return classes_.InPartition(job, record.grant.slices) &&
                      !next_classes_.InPartition(job, record.grant.slices)
                  ? "runs on until it ends, outside its partition" + Named(job.queue)

@@ -395,6 +395,11 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
                               std::to_string(wanted.gpus()) +
                               " {}' changes the GPUs of a running job");
   }
+  if ((job.request->gpus() == 0) != (wanted.gpus() == 0)) {
+    return FailedPrecondition("job {} asks for " + GpusText(job.request->gpus()) +
+                              "; expected it submitted anew " +
+                              (wanted.gpus() == 0 ? "without GPUs" : "with GPUs"));
+  }
   const bool asks_anew = NamesRequest(request);
   if (asks_anew && state != v1::WAITING && state != v1::SUBMITTED) {
     return FailedPrecondition("job {} is " + StateText(state) +

@@ -204,6 +204,11 @@ Result<Reply> Submissions::Resize(const Call& call, const v1::ResizeRequest& req
                               " names its GPUs; expected one that does not, or the job submitted "
                               "anew with others");
   }
+  if ((wanted.gpus() == 0) != (request.gpus() == 0)) {
+    return FailedPrecondition("job " + state.jobs.TextOf(job) + " asks for " +
+                              GpusText(wanted.gpus()) + "; expected it submitted anew " +
+                              (wanted.gpus() == 0 ? "with GPUs" : "without GPUs"));
+  }
   wanted.set_gpus(request.gpus());
   RETURN_IF_ERROR(validation_.SpecOf(wanted));
   if (state.jobs[job].request->gpus() != request.gpus()) {

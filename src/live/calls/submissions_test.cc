@@ -298,7 +298,7 @@ TEST_F(LiveWorldTest, WhatAJobStatesReachesTheScheduler) {
 TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   const std::size_t blocks = store_.size();
   EXPECT_EQ(ErrorOf(Submission(5)), "it asks for 5 GPUs; the cluster has 4");
-  EXPECT_EQ(ErrorOf(Submission(0)), "gpus is 0; expected an integer from 1 to 6400000");
+  EXPECT_EQ(ErrorOf(Submission(-1)), "gpus is -1; expected an integer from 0 to 6400000");
   v1::ClientRequest request = Submission(1);
   request.mutable_submit()->mutable_job()->mutable_launch()->clear_command();
   EXPECT_EQ(ErrorOf(request), "there is no command; expected one after '--'");

@@ -14,6 +14,13 @@
 namespace trainyard::live {
 
 Status CheckProfiles(const JobSpec& job, const engine::Configuration& with) {
+  if (job.gpus == 0) {
+    return with.bundle.names_gpus() && with.rules.TakeCpuJobs()
+               ? Status()
+               : FailedPrecondition("policy '" + with.policy +
+                                    "' takes no jobs without GPUs, as its placement counts GPUs or "
+                                    "its rules are of a published program; expected another");
+  }
   const bool may_resize = with.traits.may.resize;
   if (may_resize && profile::StatesStages(job)) {
     return FailedPrecondition(

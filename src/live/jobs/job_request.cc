@@ -275,12 +275,28 @@ class RequestReader {
   const Cluster& cluster_;
 };
 
+// A job on CPUs alone states nothing that is of GPUs.
+Status CheckWithoutGpus(const model::JobDraft& draft) {
+  const JobTraits& traits = draft.traits;
+  const char* const stated = traits.range != GpuRange{} ? "a range of GPUs"
+                             : !traits.devices.empty()  ? "GPUs by name"
+                             : traits.stages            ? "stages that share GPUs"
+                                                        : nullptr;
+  return stated == nullptr
+             ? Status()
+             : InvalidArgument(std::string("it asks for no GPUs and states ") + stated +
+                               "; expected that left out, or a number of GPUs");
+}
+
 // What does not go together. Best-effort jobs have no deadlines; the first soft deadline of others
 // is their deadline.
 Status Settle(model::JobDraft& draft) {
   JobSpec& job = draft.spec;
   const GpuRange& range = draft.traits.range;
   const std::vector<SoftDeadline>& soft = draft.traits.deadlines;
+  if (job.gpus == 0) {
+    RETURN_IF_ERROR(CheckWithoutGpus(draft));
+  }
   if (range.least > job.gpus) {
     return InvalidArgument("it asks for " + GpusText(job.gpus) + " and for at least " +
                            std::to_string(range.least) + "; expected min_gpus <= gpus");
@@ -548,6 +564,9 @@ Result<model::JobDraft> DraftOf(const v1::JobRequest& request, TimePoint submit,
                                 const Cluster& cluster) {
   model::JobDraft draft;
   draft.spec.submit = submit;
+  if (!request.has_gpus()) {
+    return InvalidArgument("it states no GPUs; expected a number, or 0: it runs on CPUs alone");
+  }
   RequestReader reader(request, submit, cluster);
   Status status;
   model::ForEachJobField<model::IsInRequests>([&](const auto& field) {

@@ -57,7 +57,7 @@ struct LiveJob {
     return request->launch().workers() == v1::LaunchSpec::EMULATED;
   }
   [[nodiscard]] bool has_worker_per_gpu() const {
-    return request->launch().workers() == v1::LaunchSpec::PER_GPU;
+    return request->launch().workers() == v1::LaunchSpec::PER_GPU && request->gpus() > 0;
   }
   [[nodiscard]] const DataSet* data_set() const {  // null: it states none
     return spec->traits && spec->traits->data_set ? &*spec->traits->data_set : nullptr;

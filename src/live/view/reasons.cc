@@ -23,6 +23,13 @@ std::string JobsText(std::size_t count) {
   return count == 1 ? "1 job" : fmt::format("{} jobs", count);
 }
 
+// A job without GPUs.
+std::string WhyNotOnCpus(const JobSpec& job) {
+  const std::string asks = model::TextOf(model::PartOf<NodeRequest>(job));
+  return "no room for " + (asks.empty() ? "1 CPU" : asks) +
+         " beside the jobs with GPUs, which come first, and those that run";
+}
+
 }  // namespace
 
 bool MaySee(const ClusterView& view, const service::Principal& principal, JobId job) {
@@ -221,7 +228,7 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
     return fmt::format("cannot start: it asks for {} {}, and there are {}", spec.gpus,
                        GpusFor(spec), gpus);
   }
-  if (model::PartOf<JobTraits>(spec).request) {
+  if (spec.gpus == 0 || model::PartOf<JobTraits>(spec).request) {
     std::vector<bool> may_lie;
     may_lie.reserve(view_.cluster().nodes.size());
     for (std::size_t i = 0; i < view_.cluster().nodes.size(); ++i) {
@@ -232,7 +239,9 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
     }
   }
   const model::Blocked* const blocked = view_.BlockedOf(id);
-  const std::string why = blocked == nullptr ? WhyLeftOut(id) : WhyBlocked(id, *blocked);
+  const std::string why = spec.gpus == 0       ? WhyNotOnCpus(spec)
+                          : blocked == nullptr ? WhyLeftOut(id)
+                                               : WhyBlocked(id, *blocked);
   const std::string& avoids = view_.job(id).failures.why_avoids;
   return why + (is_head ? "" : WhoIsAhead(id)) + NodesAway(*record.spec) +
          (avoids.empty() ? "" : "; ") + avoids;

@@ -49,9 +49,26 @@ Resources RequestBook::Counted(const NodeSpec& node, const NodeRequest& request,
   return need;
 }
 
+Resources RequestBook::OnCpus(const NodeSpec& node, const NodeRequest& request, int nodes) {
+  constexpr std::int64_t kOneCpu = 1000;
+  Resources need = NeedOn(node, request, 1, nodes);
+  need.milli_cpus = need.milli_cpus == 0 ? kOneCpu : need.milli_cpus;
+  return need;
+}
+
 void RequestBook::Count(const JobSpec& job, const Slices& slices, int sign) {
   const NodeRequest& request = RequestOf(job);
-  if (IsSilent(request)) {
+  if (job.gpus == 0) {
+    for (const Slice& slice : slices) {
+      Node& node = nodes_[Index(slice.node)];
+      node.asked += Times(
+          OnCpus(cluster_->nodes[Index(slice.node)], request, static_cast<int>(slices.size())),
+          sign);
+      node.askers += sign;
+      node.alone += request.exclusive ? sign : 0;
+      askers_ += sign;
+    }
+  } else if (IsSilent(request)) {
     for (const Slice& slice : slices) {
       nodes_[Index(slice.node)].silent_gpus += sign * std::popcount(slice.gpus);
     }
@@ -93,30 +110,38 @@ bool RequestBook::HasLicensesFor(const NodeRequest& request) const {
   });
 }
 
-// What would be left of what the node states; nothing: somebody has the node alone, or would.
-std::optional<Resources> RequestBook::LeftBeside(const NodeRequest& request, std::size_t node,
-                                                 int gpus) const {
-  const Node& on = nodes_[node];
-  if (on.alone > 0 || (request.exclusive && (on.askers > 0 || on.silent_gpus > 0))) {
-    return std::nullopt;
-  }
+// False: somebody has the node alone, or would.
+bool RequestBook::IsOpen(const NodeRequest& request, const Node& on) const {
+  return on.alone == 0 && !(request.exclusive && (on.askers > 0 || on.silent_gpus > 0));
+}
+
+// What would be left of what the node states, with so many more GPUs of jobs that state nothing.
+Resources RequestBook::LeftBeside(std::size_t node, int silent_gpus) const {
   const NodeSpec& spec = cluster_->nodes[node];
   Resources left = spec.capacity;
-  left -= on.asked;
-  if (const int silent = on.silent_gpus + (IsSilent(request) ? gpus : 0); silent > 0) {
+  left -= nodes_[node].asked;
+  if (const int silent = nodes_[node].silent_gpus + silent_gpus; silent > 0) {
     left -= ShareOf(spec, silent);
   }
   return left;
 }
 
+Resources RequestBook::LeftOn(NodeId node) const { return LeftBeside(Index(node), 0); }
+
 bool RequestBook::HasRoom(const NodeRequest& request, int of, std::size_t node, int gpus) const {
-  const std::optional<Resources> left = LeftBeside(request, node, gpus);
-  if (!left) {
+  if (!IsOpen(request, nodes_[node])) {
     return false;
   }
   const NodeSpec& spec = cluster_->nodes[node];
-  return model::HasRoom(spec, *left,
-                        IsSilent(request) ? Resources{} : Counted(spec, request, gpus, of));
+  const bool silent = IsSilent(request);
+  return model::HasRoom(spec, LeftBeside(node, silent ? gpus : 0),
+                        silent ? Resources{} : Counted(spec, request, gpus, of));
+}
+
+bool RequestBook::HasRoomOnCpus(const NodeRequest& request, NodeId node, int nodes) const {
+  const NodeSpec& spec = cluster_->nodes[Index(node)];
+  return IsOpen(request, nodes_[Index(node)]) &&
+         model::HasRoom(spec, LeftOn(node), OnCpus(spec, request, nodes));
 }
 
 // What a gang needs of a node grows with its GPUs there.
@@ -136,12 +161,14 @@ int RequestBook::MostGpus(const NodeRequest& request, int of, NodeId node, int f
 
 std::string RequestBook::WhyNot(const JobSpec& job, const Slices& slices) const {
   const NodeRequest& request = RequestOf(job);
-  if (!limits() && IsSilent(request) && request.licenses.empty()) {
+  const bool on_cpus = job.gpus == 0;
+  if (!on_cpus && !limits() && IsSilent(request) && request.licenses.empty()) {
     return {};
   }
-  const int of = CountGpus(slices);
+  const int of = on_cpus ? static_cast<int>(slices.size()) : CountGpus(slices);
   for (const Slice& slice : slices) {
-    if (!HasRoom(request, of, Index(slice.node), std::popcount(slice.gpus))) {
+    if (on_cpus ? !HasRoomOnCpus(request, slice.node, of)
+                : !HasRoom(request, of, Index(slice.node), std::popcount(slice.gpus))) {
       return "more CPUs or memory of node " + cluster_->nodes[Index(slice.node)].name +
              " than are left";
     }

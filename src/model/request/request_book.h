@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPUs, memory and licences that jobs ask for, and what is left of them on each node: the one
 // test below all placements. A job counts for what it states, whatever a policy gives it beyond
-// that; of what it does not state, for the share that comes with its GPUs.
+// that; of what it does not state, for the share that comes with its GPUs. A job without GPUs has
+// one part on each of its nodes, and counts for one CPU there if it states none.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,17 @@ class RequestBook {
   [[nodiscard]] std::string WhyNot(const JobSpec& job, const Slices& slices) const;
   [[nodiscard]] bool HasLicensesFor(const NodeRequest& request) const;
 
+  // Whether a job without GPUs, on so many nodes, has room on this one. O(1).
+  [[nodiscard]] bool HasRoomOnCpus(const NodeRequest& request, NodeId node, int nodes) const;
+  // What it has there.
+  [[nodiscard]] static Resources OnCpus(const NodeSpec& node, const NodeRequest& request,
+                                        int nodes);
+  // Somebody of whose request nothing is known has so much of the node; not all of it is CPUs and
+  // memory that the node states.
+  void Take(NodeId node, const Resources& taken) { nodes_[Index(node)].asked += taken; }
+  // What is left of what the node states, whoever wants it.
+  [[nodiscard]] Resources LeftOn(NodeId node) const;
+
  private:
   // What is on one node.
   struct Node {
@@ -52,8 +64,8 @@ class RequestBook {
   [[nodiscard]] static Resources Counted(const NodeSpec& node, const NodeRequest& request, int gpus,
                                          int of);
   [[nodiscard]] bool HasRoom(const NodeRequest& request, int of, std::size_t node, int gpus) const;
-  [[nodiscard]] std::optional<Resources> LeftBeside(const NodeRequest& request, std::size_t node,
-                                                    int gpus) const;
+  [[nodiscard]] bool IsOpen(const NodeRequest& request, const Node& on) const;
+  [[nodiscard]] Resources LeftBeside(std::size_t node, int silent_gpus) const;
 
   const Cluster* cluster_;
   std::vector<Node> nodes_;

@@ -11,6 +11,7 @@
 #include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "model/job_fields.h"
 #include "model/request/node_request.h"
 #include "model/request/request_book.h"
 #include "model/resource_amounts.h"
@@ -176,6 +177,19 @@ std::vector<std::pair<NodeId, int>> Spread(const SpreadRules& rules, int gpus,
   return {};
 }
 
+int NodesOnCpus(const SpreadRules& rules) { return std::max(rules.nodes.least, 1); }
+
+std::vector<NodeId> SpreadOnCpus(SpreadRules rules, const std::vector<NodeOffer>& offers) {
+  const int nodes = NodesOnCpus(rules);
+  rules.nodes = {.least = nodes, .most = nodes};
+  std::vector<NodeId> chosen;
+  chosen.reserve(static_cast<std::size_t>(nodes));
+  for (const auto& [node, part] : Spread(rules, nodes, offers)) {
+    chosen.push_back(node);
+  }
+  return chosen;
+}
+
 std::vector<std::pair<NodeId, int>> FewestNodes(const FreeGpus& free, int gpus) {
   std::vector<NodeId> nodes;
   for (std::size_t i = 0; i < free.cluster().nodes.size(); ++i) {
@@ -207,11 +221,17 @@ class NeverFits {
   NeverFits(const Cluster& cluster, const JobSpec& job, const std::vector<bool>& may_lie)
       : cluster_(cluster),
         job_(job),
-        request_(*job.traits->request),
+        request_(PartOf<NodeRequest>(job)),
         may_lie_(may_lie),
         rules_(RulesFor(cluster, request_)) {}
 
   [[nodiscard]] Status Check() {
+    if (job_.gpus == 0 && ((request_.cpus.milli > 0 && request_.cpus.per == Per::kGpu) ||
+                           (request_.memory.mib > 0 && request_.memory.per == Per::kGpu))) {
+      return InvalidArgument(
+          "it asks for CPUs or memory of each GPU and for no GPUs; expected them for the job, or "
+          "for each node");
+    }
     RETURN_IF_ERROR(CheckNames(request_.node_list));
     RETURN_IF_ERROR(CheckNames(request_.exclude));
     RETURN_IF_ERROR(CheckLicenses());
@@ -272,7 +292,7 @@ class NeverFits {
   }
 
   [[nodiscard]] Status CheckNodeCount() const {
-    if (rules_.nodes.least > job_.gpus) {
+    if (job_.gpus > 0 && rules_.nodes.least > job_.gpus) {
       const std::string by = request_.nodes.least > 0     ? ""
                              : request_.node_list.empty() ? ", by '" + request_.constraint + "',"
                                                           : ", by '" + request_.node_list + "',";
@@ -338,8 +358,10 @@ class NeverFits {
     const RequestBook empty(cluster_);
     std::vector<NodeOffer> offers;
     for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
-      const int most =
-          MayLie(i) ? empty.MostGpus(part, job_.gpus, NodeAt(i), cluster_.nodes[i].gpus) : 0;
+      const int most = !MayLie(i) ? 0
+                       : job_.gpus == 0
+                           ? (empty.HasRoomOnCpus(part, NodeAt(i), NodesOnCpus(rules_)) ? 1 : 0)
+                           : empty.MostGpus(part, job_.gpus, NodeAt(i), cluster_.nodes[i].gpus);
       if (most > 0) {
         offers.push_back({.node = NodeAt(i), .most = most, .order = 0});
       }
@@ -348,6 +370,9 @@ class NeverFits {
   }
   [[nodiscard]] bool Fits(const NodeRequest& part) const {
     const std::vector<NodeOffer> offers = Offers(part);
+    if (job_.gpus == 0) {
+      return !SpreadOnCpus(rules_, offers).empty();
+    }
     if (rules_.nodes.least > 0) {
       return !Spread(rules_, job_.gpus, offers).empty();
     }
@@ -364,7 +389,7 @@ class NeverFits {
       return {};
     }
     if (!Fits({})) {
-      return TooManyGpus();
+      return job_.gpus == 0 ? TooManyNodes() : TooManyGpus();
     }
     if (!Fits({.cpus = request_.cpus, .memory = {}, .nodes = {}})) {
       const NodeSpec& most = Nearest([](const NodeSpec& node) { return node.capacity.milli_cpus; });
@@ -377,7 +402,7 @@ class NeverFits {
                      MibText(most.capacity.memory_mib));
     }
     return InvalidArgument("it asks for " + TextOf(request_.cpus) + " CPUs and " +
-                           TextOf(request_.memory) + " of memory beside " + GangText() +
+                           TextOf(request_.memory) + " of memory" + BesideText() +
                            "; no nodes that it may have have all of it together");
   }
 
@@ -390,6 +415,18 @@ class NeverFits {
            (rules_.counted.empty() ? ""
                                    : ", so many of them as '" + request_.constraint + "' says") +
            (job_.queue.empty() ? "" : " in '" + job_.queue + "'");
+  }
+
+  [[nodiscard]] std::string BesideText() const {
+    const int nodes = NodesOnCpus(rules_);
+    return job_.gpus > 0 ? " beside " + GangText()
+           : nodes == 1  ? ""
+                         : " on " + std::to_string(nodes) + " nodes";
+  }
+
+  [[nodiscard]] Error TooManyNodes() const {
+    return InvalidArgument("it asks for " + std::to_string(NodesOnCpus(rules_)) +
+                           " nodes and may have " + std::to_string(open_) + " of them");
   }
 
   [[nodiscard]] Error TooManyGpus() const {
@@ -407,9 +444,9 @@ class NeverFits {
 
   [[nodiscard]] Error TooMuch(const std::string& what, const NodeSpec& most,
                               const std::string& has) const {
-    return InvalidArgument("it asks for " + what + " beside " + GangText() +
+    return InvalidArgument("it asks for " + what + BesideText() +
                            "; the most that one of its nodes has, " + most.name + ", is " + has +
-                           " and " + GpusText(most.gpus));
+                           (job_.gpus > 0 ? " and " + GpusText(most.gpus) : ""));
   }
 
   // The node that has the most of it. REQUIRES: some node is open to the job.
@@ -436,10 +473,10 @@ class NeverFits {
 }  // namespace
 
 Status CanBeMet(const Cluster& cluster, const JobSpec& job, const std::vector<bool>& may_lie) {
-  if (!job.traits || !job.traits->request) {
+  if (job.gpus > 0 && (!job.traits || !job.traits->request)) {
     return {};
   }
-  RETURN_IF_ERROR(CheckTexts(*job.traits->request));
+  RETURN_IF_ERROR(CheckTexts(PartOf<NodeRequest>(job)));
   return NeverFits(cluster, job, may_lie).Check();
 }
 

@@ -40,6 +40,12 @@ struct NodeOffer {
 [[nodiscard]] std::vector<std::pair<NodeId, int>> Spread(const SpreadRules& rules, int gpus,
                                                          const std::vector<NodeOffer>& offers);
 
+// On how many nodes a job without GPUs lies, one part on each; and on which: empty: there is no
+// such choice. `offers`: as for Spread, of one part each.
+[[nodiscard]] int NodesOnCpus(const SpreadRules& rules);
+[[nodiscard]] std::vector<NodeId> SpreadOnCpus(SpreadRules rules,
+                                               const std::vector<NodeOffer>& offers);
+
 // The same of a gang that may lie on any number of nodes: on as few as have them, of equals the
 // lowest. REQUIRES: so many are free. O(nodes log nodes).
 [[nodiscard]] std::vector<std::pair<NodeId, int>> FewestNodes(const FreeGpus& free, int gpus);

@@ -139,7 +139,7 @@ Result<std::int64_t> CountOf(const Given& given, std::string_view text) {
 Status CheckAlone(std::string_view key, const std::string& text) {
   v1::JobRequest alone;
   RETURN_IF_ERROR(SetJobOption(key, text, alone));
-  alone.set_gpus(std::max(1, alone.gpus()));
+  alone.set_gpus(alone.has_gpus() ? alone.gpus() : 1);
   alone.mutable_launch()->add_command("true");
   RETURN_IF_ERROR(live::DraftOf(alone, TimePoint{}, Cluster{}));
   return {};

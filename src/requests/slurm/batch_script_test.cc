@@ -314,8 +314,8 @@ TEST_F(BatchScriptTest, MistakesAreToldWithTheirLine) {
   EXPECT_THAT(Mistake("#SBATCH --time=soon\n"), HasSubstr(":2: --time is 'soon'"));
   EXPECT_THAT(Mistake("#SBATCH --gres=tpu:4\n"),
               HasSubstr("train.sh:2: --gres is 'tpu:4': no GPUs; expected gpu:N or gpu:TYPE:N"));
-  EXPECT_THAT(Mistake("#SBATCH --gpus=0\n"),
-              HasSubstr("train.sh:2: --gpus is '0': '0' is no number from 1 on"));
+  EXPECT_THAT(Mistake("#SBATCH --gpus=-1\n"),
+              HasSubstr("train.sh:2: --gpus is '-1': '-1' is no number"));
   EXPECT_THAT(Mistake("#SBATCH --export=ALL\n"), HasSubstr("expected NONE or NAME=VALUE"));
   EXPECT_THAT(Mistake("#SBATCH --mail-type=ARRAY_TASKS\n"), HasSubstr("expected BEGIN, END"));
   EXPECT_THAT(Read("#!\n#SBATCH -G1\n").error().message,

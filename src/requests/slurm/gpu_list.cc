@@ -73,16 +73,17 @@ class Reader {
     const std::string_view count = colon == std::string_view::npos && has_type ? "1" : last;
     const std::optional<double> number =
         IsCount(count) ? base::ToNumber(count) : std::optional<double>();
-    if (!number || *number < 1 || *number > static_cast<double>(model::kMostGpus)) {
-      return Bad(fmt::format("'{}' is no number from 1 on", count));
+    if (!number || *number < 0 || *number > static_cast<double>(model::kMostGpus)) {
+      return Bad(fmt::format("'{}' is no number", count));
     }
     if (has_type && (type.empty() || base::ToNumber(type))) {
       return Bad(fmt::format("'{}' is no type of GPU", type));
     }
-    if (list_.count > 0) {
+    if (is_there_) {
       return Bad(list_.type == type ? "GPUs are there twice"
                                     : "a job has GPUs of one type here, and these are of several");
     }
+    is_there_ = true;
     list_.count = static_cast<std::int64_t>(*number);
     list_.type = type;
     return {};
@@ -90,7 +91,7 @@ class Reader {
   void TakeOther(std::string_view item) { list_.others.emplace_back(item); }
 
   [[nodiscard]] Result<GpuList> Take() {
-    return list_.count > 0 ? Result<GpuList>(std::move(list_)) : Bad("no GPUs");
+    return is_there_ ? Result<GpuList>(std::move(list_)) : Bad("no GPUs");
   }
   [[nodiscard]] Error Bad(std::string_view what) const {
     return InvalidArgument(fmt::format("{}; expected {}", what, form_));
@@ -100,6 +101,7 @@ class Reader {
   const char* form_;
   bool type_alone_;
   GpuList list_;
+  bool is_there_ = false;
 };
 
 }  // namespace

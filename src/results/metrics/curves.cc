@@ -21,7 +21,7 @@ struct SizeMeans {
 
 using SizeTable = std::map<unsigned, SizeMeans>;  // by the largest GPU count of the class
 
-unsigned GpusOf(const JobResult& job) { return static_cast<unsigned>(std::max(job.spec->gpus, 1)); }
+unsigned GpusOf(const JobResult& job) { return static_cast<unsigned>(job.spec->gpus); }
 
 bool NeedsRanges(const RunResult& run) {
   std::map<unsigned, bool> seen;
@@ -134,7 +134,8 @@ std::vector<SizeClass> JctBySize(const RunResult& run) {
   const bool ranges = NeedsRanges(run);
   SizeTable table;
   for (const JobResult& job : run.jobs) {
-    SizeMeans& means = table[ranges ? std::bit_ceil(GpusOf(job)) : GpusOf(job)];
+    SizeMeans& means =
+        table[ranges && job.spec->gpus > 0 ? std::bit_ceil(GpusOf(job)) : GpusOf(job)];
     if (const std::optional<Duration> jct = Jct(job, run)) {
       means.jct.Add(*jct);
       means.queueing_delay.Add(QueueingDelay(job).value_or(Duration{0}));

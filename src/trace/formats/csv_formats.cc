@@ -146,7 +146,8 @@ constexpr double kMinute = 60;
 
 constexpr CsvFormat kNativeFormat{
     .shown = {.name = "native", .help = "Trainyard's own form (duration, iterations or both)"},
-    .columns = kNativeRules};
+    .columns = kNativeRules,
+    .takes_cpu_jobs = true};
 constexpr CsvFormat kBloxFormat{
     .shown = {.name = "blox", .help = "Blox simulators (work is iterations x iteration time)"},
     .columns = kBloxColumns,

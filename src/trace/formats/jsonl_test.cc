@@ -95,9 +95,9 @@ TEST(JsonlTraceTest, IsReadByItsNameAndAsANativeTrace) {
 
 TEST(JsonlTraceTest, NamesTheFieldOfABadValue) {
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":0,"gpus":-1,"duration":5})"),
-            "t.csv:1: field 'gpus' is '-1'; expected an integer from 1 to 6400000");
+            "t.csv:1: field 'gpus' is '-1'; expected an integer from 0 to 6400000");
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":0,"gpus":1.5,"duration":5})"),
-            "t.csv:1: field 'gpus' is '1.5'; expected an integer from 1 to 6400000");
+            "t.csv:1: field 'gpus' is '1.5'; expected an integer from 0 to 6400000");
   EXPECT_EQ(ErrorOf(R"({"job_id":"","submit_time":0,"gpus":1,"duration":5})"),
             "t.csv:1: field 'job_id' is ''; expected a text");
   EXPECT_EQ(ErrorOf(R"({"job_id":"a","submit_time":null,"gpus":1,"duration":5})"),
