@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,14 +27,14 @@ JobSpec Asking(JobSpec job, NodeRequest request) {
   return job;
 }
 
-JobSpec OnCpus(int submit, int seconds, int cpus, int gib = 0) {
+JobSpec OnCpus(int submit, int seconds, std::int64_t cpus) {
   return Asking(MakeJob(submit, 0, seconds),
-                {.cpus = {.milli = cpus * 1000}, .memory = {.mib = gib * 1024}, .nodes = {}});
+                {.cpus = {.milli = cpus * 1000}, .memory = {}, .nodes = {}});
 }
 
 Cluster UnlikeNodes() {
   Cluster cluster;
-  const auto add = [&cluster](int gpus, int cpus, int gib) {
+  const auto add = [&cluster](int gpus, std::int64_t cpus, std::int64_t gib) {
     cluster.nodes.push_back({.name = "n" + std::to_string(cluster.nodes.size()),
                              .gpus = gpus,
                              .capacity = {.milli_cpus = cpus * 1000, .memory_mib = gib * 1024}});
@@ -51,60 +52,69 @@ struct Played {
   std::vector<std::vector<Grant>> grants;  // of jobs with GPUs, each time that they change
 };
 
-// What is wrong with what jobs without GPUs hold beside the others, which count for the CPUs that
-// they state, or else for the share of their GPUs.
+// What a node gives.
+struct OnNode {
+  std::int64_t milli = 0;
+  std::int64_t mib = 0;
+  std::uint64_t gpus = 0;  // of jobs that state nothing, perhaps of several
+  int on_cpus = 0;
+};
+
+void AddCpuJob(const NodeRequest& request, std::int64_t parts, OnNode& node) {
+  const auto part = [parts](std::int64_t amount, Per per) {
+    return per == Per::kNode ? amount : (amount + parts - 1) / parts;
+  };
+  const std::int64_t milli = part(request.cpus.milli, request.cpus.per);
+  node.milli += milli > 0 ? milli : 1000;
+  node.mib += part(request.memory.mib, request.memory.per);
+  ++node.on_cpus;
+}
+
+// One with GPUs counts for the CPUs that it states, or else for the share of its GPUs.
+void AddGpuJob(const NodeRequest& request, const NodeSpec& spec, const Slice& slice, int gpus,
+               OnNode& node) {
+  if (request.cpus.milli == 0) {
+    node.gpus |= slice.gpus;
+    return;
+  }
+  const int here = std::popcount(slice.gpus);
+  node.milli += (request.cpus.milli * here + gpus - 1) / gpus;
+  node.mib += spec.capacity.memory_mib * here / spec.gpus;
+}
+
+bool GivesTooMuch(const NodeSpec& spec, const OnNode& node) {
+  const int silent = std::popcount(node.gpus);
+  const Resources& has = spec.capacity;
+  const std::int64_t milli = node.milli + has.milli_cpus * silent / spec.gpus;
+  const std::int64_t mib = node.mib + has.memory_mib * silent / spec.gpus;
+  return node.on_cpus > 0 && ((has.milli_cpus > 0 && milli > has.milli_cpus) ||
+                              (has.memory_mib > 0 && mib > has.memory_mib));
+}
+
+// What is wrong with what jobs without GPUs hold beside the others.
 std::string Wrong(const Cluster& cluster, const std::vector<JobSpec>& jobs,
                   std::span<const model::JobRecord> records) {
-  struct OnNode {
-    double milli = 0;
-    double mib = 0;
-    std::uint64_t gpus = 0;
-    int on_cpus = 0;
-  };
-  std::map<std::size_t, OnNode> on;
-  const auto asked_or = [](std::int64_t asked, std::int64_t share) {
-    return static_cast<double>(asked > 0 ? asked : share);
-  };
+  std::vector<OnNode> on(cluster.nodes.size());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Grant& grant = records[i].grant;
     const NodeRequest& request = model::PartOf<NodeRequest>(jobs[i]);
+    const auto nodes = static_cast<int>(grant.slices.size());
     if (jobs[i].gpus == 0 && grant.holds() &&
-        (grant.gpus != 0 ||
-         grant.slices.size() != static_cast<std::size_t>(std::max(1, request.nodes.least)))) {
-      return "job " + std::to_string(i) + " lies on " + std::to_string(grant.slices.size());
+        (grant.gpus != 0 || nodes != std::max(1, request.nodes.least))) {
+      return "job " + std::to_string(i) + " lies on " + std::to_string(nodes);
     }
     for (const Slice& slice : grant.slices) {
       OnNode& node = on[Index(slice.node)];
-      const NodeSpec& spec = cluster.nodes[Index(slice.node)];
       if (jobs[i].gpus == 0) {
-        const auto parts = static_cast<std::int64_t>(grant.slices.size());
-        const auto part = [parts](std::int64_t amount, Per per) {
-          return per == Per::kNode ? amount : (amount + parts - 1) / parts;
-        };
-        node.milli += asked_or(part(request.cpus.milli, request.cpus.per), 1000);
-        node.mib += asked_or(part(request.memory.mib, request.memory.per), 0);
-        ++node.on_cpus;
-      } else if (request.cpus.milli > 0) {  // of the job, here
-        const int here = std::popcount(slice.gpus);
-        node.milli +=
-            static_cast<double>((request.cpus.milli * here + grant.gpus - 1) / grant.gpus);
-        node.mib += static_cast<double>(spec.capacity.memory_mib * here / spec.gpus);
+        AddCpuJob(request, nodes, node);
       } else {
-        node.gpus |= slice.gpus;  // perhaps of several
+        AddGpuJob(request, cluster.nodes[Index(slice.node)], slice, grant.gpus, node);
       }
     }
   }
-  for (auto& [at, node] : on) {
-    const NodeSpec& spec = cluster.nodes[at];
-    const int silent = std::popcount(node.gpus);
-    node.milli += static_cast<double>(spec.capacity.milli_cpus * silent / spec.gpus);
-    node.mib += static_cast<double>(spec.capacity.memory_mib * silent / spec.gpus);
-    if (node.on_cpus > 0 && ((spec.capacity.milli_cpus > 0 &&
-                              node.milli > static_cast<double>(spec.capacity.milli_cpus)) ||
-                             (spec.capacity.memory_mib > 0 &&
-                              node.mib > static_cast<double>(spec.capacity.memory_mib)))) {
-      return spec.name + " gives " + std::to_string(node.milli) + " of CPUs and " +
-             std::to_string(node.mib) + " MiB";
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    if (GivesTooMuch(cluster.nodes[i], on[i])) {
+      return cluster.nodes[i].name + " gives more than it has";
     }
   }
   return {};
@@ -161,7 +171,7 @@ std::vector<JobSpec> RandomMix(unsigned seed) {
   std::mt19937 random(seed + 5);
   std::vector<JobSpec> jobs = RandomJobs(seed, 90);
   for (JobSpec& job : jobs) {
-    const auto pick = static_cast<int>(random() % 6);
+    const auto pick = static_cast<std::int64_t>(random() % 6);
     if (random() % 3 == 0) {
       job.gpus = 0;
       NodeRequest request{.cpus = {.milli = pick * 3000}, .memory = {.mib = pick * 4000}};
@@ -169,9 +179,9 @@ std::vector<JobSpec> RandomMix(unsigned seed) {
         request.nodes = {.least = 2, .most = 3};
         request.cpus.per = Per::kNode;
       }
-      job = Asking(std::move(job), request);
+      job = Asking(job, request);
     } else if (random() % 2 == 0) {
-      job = Asking(std::move(job), {.cpus = {.milli = job.gpus * (500 + 500 * pick)}});
+      job = Asking(job, {.cpus = {.milli = job.gpus * (500 + 500 * pick)}});
     }
   }
   return jobs;
@@ -246,7 +256,7 @@ std::vector<double> StartsOf(const Played& run) {
 
 Cluster OneNode() {
   Cluster cluster = MakeCluster(1, 4);
-  cluster.nodes[0].capacity = {.milli_cpus = 16'000, .memory_mib = 64 * 1024};
+  cluster.nodes[0].capacity = {.milli_cpus = 16'000, .memory_mib = 65'536};
   return cluster;
 }
 

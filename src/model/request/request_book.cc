@@ -56,33 +56,30 @@ Resources RequestBook::OnCpus(const NodeSpec& node, const NodeRequest& request, 
   return need;
 }
 
+void RequestBook::CountAskers(const JobSpec& job, const Slices& slices, int sign) {
+  const NodeRequest& request = RequestOf(job);
+  const int gpus = CountGpus(slices);
+  const auto nodes = static_cast<int>(slices.size());
+  for (const Slice& slice : slices) {
+    const NodeSpec& spec = cluster_->nodes[Index(slice.node)];
+    Node& node = nodes_[Index(slice.node)];
+    node.asked += Times(job.gpus == 0 ? OnCpus(spec, request, nodes)
+                                      : Counted(spec, request, std::popcount(slice.gpus), gpus),
+                        sign);
+    node.askers += sign;
+    node.alone += request.exclusive ? sign : 0;
+    askers_ += sign;
+  }
+}
+
 void RequestBook::Count(const JobSpec& job, const Slices& slices, int sign) {
   const NodeRequest& request = RequestOf(job);
-  if (job.gpus == 0) {
-    for (const Slice& slice : slices) {
-      Node& node = nodes_[Index(slice.node)];
-      node.asked += Times(
-          OnCpus(cluster_->nodes[Index(slice.node)], request, static_cast<int>(slices.size())),
-          sign);
-      node.askers += sign;
-      node.alone += request.exclusive ? sign : 0;
-      askers_ += sign;
-    }
-  } else if (IsSilent(request)) {
+  if (job.gpus > 0 && IsSilent(request)) {
     for (const Slice& slice : slices) {
       nodes_[Index(slice.node)].silent_gpus += sign * std::popcount(slice.gpus);
     }
   } else {
-    const int of = CountGpus(slices);
-    for (const Slice& slice : slices) {
-      Node& node = nodes_[Index(slice.node)];
-      node.asked +=
-          Times(Counted(cluster_->nodes[Index(slice.node)], request, std::popcount(slice.gpus), of),
-                sign);
-      node.askers += sign;
-      node.alone += request.exclusive ? sign : 0;
-      askers_ += sign;
-    }
+    CountAskers(job, slices, sign);
   }
   if (request.licenses.empty()) {
     return;

@@ -60,6 +60,7 @@ class RequestBook {
   };
 
   void Count(const JobSpec& job, const Slices& slices, int sign);
+  void CountAskers(const JobSpec& job, const Slices& slices, int sign);
   // What the job counts for with so many GPUs of the node.
   [[nodiscard]] static Resources Counted(const NodeSpec& node, const NodeRequest& request, int gpus,
                                          int of);
