@@ -102,14 +102,14 @@ Duration Accounts::HeldBy(JobId job, TimePoint now) const {
     return Duration{0};
   }
   const Holding& holding = holdings_[Index(job)];
-  const bool runs = holding.grant.gpus > 0 && holding.grant.running;
+  const bool runs = holding.grant.holds() && holding.grant.running;
   return holding.held + (runs ? now - holding.since : Duration{0});
 }
 
 std::vector<std::pair<JobId, Duration>> Accounts::Holders(TimePoint now) const {
   std::vector<std::pair<JobId, Duration>> holders;
   for (std::size_t i = 0; i < holdings_.size(); ++i) {
-    if (holdings_[i].grant.gpus > 0) {
+    if (holdings_[i].grant.holds()) {
       holders.emplace_back(JobAt(i), HeldBy(JobAt(i), now));
     }
   }
@@ -122,7 +122,7 @@ void Accounts::Adopt(std::span<const model::JobRecord> records, TimePoint now) {
   static_cast<void>(Commit());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Grant held = i < holdings_.size() ? holdings_[i].grant : Grant();
-    if (held.gpus != records[i].grant.gpus) {
+    if (held.gpus != records[i].grant.gpus || held.holds() != records[i].grant.holds()) {
       Hold(JobAt(i), records[i].grant, now);
     }
   }

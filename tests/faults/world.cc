@@ -129,7 +129,6 @@ void World::MakeRequest(v1::JobRequest& job) {
   if (!job.has_stages() && Chance(0.4)) {
     job.set_gpus(0);
     job.set_cpus(Chance(0.5) ? "4" : "2/node");
-    job.set_nodes(Chance(0.3) ? "2" : "");
   }
 }
 

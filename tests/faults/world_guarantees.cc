@@ -153,7 +153,7 @@ void World::CheckStranded() {
     waits =
         waits || (records[i].phase.get() == model::JobPhase::kWaiting && !book_.MayBeHeld(number));
     const bool stranded =
-        grant.gpus > 0 && grant.running &&
+        grant.holds() && grant.running &&
         std::all_of(grant.slices.begin(), grant.slices.end(), [&](const Slice& slice) {
           return calm[Index(slice.node)] &&
                  !witness_.IsOn(static_cast<int>(Index(slice.node)), number);

@@ -231,11 +231,12 @@ int FailureJudge::NodesFor(JobId id, bool with_drained) const {
 }
 
 std::vector<model::Event> FailureJudge::Conclusions() {
-  // The fewest GPUs with which the job can run, if the policy may choose.
+  // The fewest GPUs with which the job can run, if the policy may choose; without any it needs a
+  // node all the same.
   const auto least_gpus = [this](JobId job) {
     const v1::JobRequest& request = *state_.jobs[job].request;
     const bool elastic = state_.configuration->traits.may.resize && request.has_iterations();
-    return elastic ? std::max(1, request.min_gpus()) : request.gpus();
+    return std::max(1, elastic ? request.min_gpus() : request.gpus());
   };
   const auto runs = [this](JobId job) {
     const std::vector<LiveAttempt>& list = state_.attempts.Of(job);
