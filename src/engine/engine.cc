@@ -34,6 +34,7 @@ std::optional<TimePoint> Engine::next_wakeup() const {
 Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   actions_.clear();
   now_ = batch.now;
+  parts_->instants.BeginStep();
   parts_->views.SetNow(now_);
   parts_->ledger.SetEarly(batch.now == first_end_ ? first_end_early_ : 0);
   parts_->charges.data().AdvanceTo(batch.now);
@@ -146,7 +147,6 @@ void Engine::ScheduleEnds(TimePoint now) {
 // is no cause for the policy to decide, or not yet.
 Status Engine::Decide(TimePoint now, bool is_due) {
   RETURN_IF_ERROR(is_due ? DecideByPolicy(now) : Adopt(parts_->scheduler.DecideCpuJobs(now), now));
-  parts_->instants.CpuJobsDecided();
   if (observer_ != nullptr) {
     observer_->OnDecision(
         {.now = now,

@@ -35,10 +35,11 @@ class Instants {
   // A decision was taken: no fact is left.
   void Decided(TimePoint now);
 
-  // Something has happened since jobs without GPUs were decided about. Between steps it is so only
-  // while the engine is paused.
+  // Whether something has happened in the step at hand for which jobs without GPUs are to be
+  // decided about. It does not outlast the step, or a replay of the steps could differ: what is
+  // left over while the engine is paused is decided with the fact that ends the pause.
+  void BeginStep() { cpu_jobs_are_due_ = false; }
   [[nodiscard]] bool cpu_jobs_are_due() const { return cpu_jobs_are_due_; }
-  void CpuJobsDecided() { cpu_jobs_are_due_ = false; }
 
   // The next instant at which to decide, as far as it is known.
   [[nodiscard]] std::optional<TimePoint> Next(const model::JobRecords& jobs,
@@ -61,7 +62,7 @@ class Instants {
   std::optional<TimePoint> last_fact_;
   std::optional<TimePoint> wake_at_;
   bool submits_to_come_ = true;
-  bool cpu_jobs_are_due_ = false;  // not saved
+  bool cpu_jobs_are_due_ = false;  // of the step at hand
 };
 
 }  // namespace trainyard::engine

@@ -71,9 +71,15 @@ inline void SortByNode(Slices& slices) {
             [](const Slice& a, const Slice& b) { return a.node < b.node; });
 }
 
-// Slices without GPUs, of nodes that lend CPUs or memory, do not count.
+// Slices without GPUs, of nodes that lend CPUs or memory, do not count beside others.
 [[nodiscard]] inline bool SameGpus(const Slices& before, const Slices& after) {
   const auto lends = [](const Slice& slice) { return slice.gpus == 0; };
+  if (std::all_of(before.begin(), before.end(), lends)) {  // on CPUs alone: the same nodes
+    return std::equal(before.begin(), before.end(), after.begin(), after.end(),
+                      [](const Slice& one, const Slice& other) {
+                        return one.node == other.node && one.gpus == other.gpus;
+                      });
+  }
   auto a = before.begin();
   auto b = after.begin();
   for (;; ++a, ++b) {

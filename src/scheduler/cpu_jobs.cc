@@ -50,13 +50,14 @@ class CpuJobs::Stage {
   }
 
   void Keep(const std::vector<JobId>& in_order);
-  void Start(const std::vector<JobId>& in_order);
+  void Start();
 
  private:
   void CountJobsWithGpus(const Bundle& bundle);
   void CountAsStated(JobId job, const Grant& grant);
   void CountAsGiven(const Grant& grant);
-  void KeepOrDrop(JobId job, bool may_lie);
+  [[nodiscard]] bool Keep(JobId job, bool may_lie);
+  void Place(JobId job, const std::vector<NodeId>& nodes);
   [[nodiscard]] KindState& KindOf(const JobSpec& job);
   [[nodiscard]] std::vector<NodeId> PlaceFor(const JobSpec& job, const KindState& kind,
                                              const model::RequestBook& book) const;
@@ -68,7 +69,8 @@ class CpuJobs::Stage {
   WithGpus with_gpus_;
   model::RequestBook book_;  // of all
   std::map<Kind, KindState> kinds_;
-  std::vector<bool> kept_free_;  // by node: for the first job that has no room
+  std::vector<JobId> without_place_;  // in their order
+  std::vector<bool> kept_free_;       // by node: for the first job that has no room
   bool keeps_free_ = false;
 };
 
@@ -124,53 +126,63 @@ void CpuJobs::Stage::CountAsGiven(const Grant& grant) {
 
 void CpuJobs::Stage::Keep(const std::vector<JobId>& in_order) {
   for (const JobId job : context_.jobs.cpu_finishing()) {
-    KeepOrDrop(job, true);
+    if (!Keep(job, true)) {
+      selection_.dropped.push_back(job);
+    }
   }
   for (const JobId job : in_order) {
-    if (const Slices& slices = context_.jobs[job].grant.slices; !slices.empty()) {
-      KeepOrDrop(job, std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
-                   return context_.nodes_up[Index(slice.node)];
-                 }));
+    const Slices& slices = context_.jobs[job].grant.slices;
+    const bool may_lie = std::all_of(slices.begin(), slices.end(), [this](const Slice& slice) {
+      return context_.nodes_up[Index(slice.node)];
+    });
+    if (slices.empty() || !Keep(job, may_lie)) {
+      without_place_.push_back(job);
     }
   }
 }
 
-void CpuJobs::Stage::KeepOrDrop(JobId job, bool may_lie) {
+bool CpuJobs::Stage::Keep(JobId job, bool may_lie) {
   const model::JobRecord& record = context_.jobs[job];
-  if (may_lie && book_.Fits(*record.spec, record.grant.slices)) {
+  const bool keeps = may_lie && book_.Fits(*record.spec, record.grant.slices);
+  if (keeps) {
     book_.Add(*record.spec, record.grant.slices);
-  } else {
-    selection_.dropped.push_back(job);
   }
+  return keeps;
 }
 
-void CpuJobs::Stage::Start(const std::vector<JobId>& in_order) {
-  for (const JobId job : in_order) {
+// Also those that have just lost their place: elsewhere.
+void CpuJobs::Stage::Start() {
+  for (const JobId job : without_place_) {
     const model::JobRecord& record = context_.jobs[job];
-    if (record.grant.holds()) {
-      continue;
-    }
     KindState& kind = KindOf(*record.spec);
-    if (kind.has_no_place) {
+    const std::vector<NodeId> nodes =
+        kind.has_no_place ? std::vector<NodeId>() : PlaceFor(*record.spec, kind, book_);
+    if (!nodes.empty()) {
+      Place(job, nodes);
       continue;
     }
-    const std::vector<NodeId> nodes = PlaceFor(*record.spec, kind, book_);
-    if (nodes.empty()) {
+    if (record.grant.holds()) {
+      selection_.dropped.push_back(job);
+    }
+    if (!kind.has_no_place) {
       kind.has_no_place = true;
       KeepFreeFor(*record.spec, kind);
-      continue;
     }
-    Placed placed{.job = job};
-    for (const NodeId node : nodes) {
-      placed.grant.slices.push_back(
-          {.node = node,
-           .soft = model::RequestBook::OnCpus(context_.cluster.nodes[Index(node)],
-                                              model::PartOf<NodeRequest>(*record.spec),
-                                              static_cast<int>(nodes.size()))});
-    }
-    book_.Add(*record.spec, placed.grant.slices);
-    selection_.placed.push_back(std::move(placed));
   }
+}
+
+void CpuJobs::Stage::Place(JobId job, const std::vector<NodeId>& nodes) {
+  const JobSpec& spec = *context_.jobs[job].spec;
+  Placed placed{.job = job};
+  for (const NodeId node : nodes) {
+    placed.grant.slices.push_back(
+        {.node = node,
+         .soft = model::RequestBook::OnCpus(context_.cluster.nodes[Index(node)],
+                                            model::PartOf<NodeRequest>(spec),
+                                            static_cast<int>(nodes.size()))});
+  }
+  book_.Add(spec, placed.grant.slices);
+  selection_.placed.push_back(std::move(placed));
 }
 
 KindState& CpuJobs::Stage::KindOf(const JobSpec& job) {
@@ -239,7 +251,7 @@ void CpuJobs::AddTo(Selection& selection, const Bundle& bundle,
                     const std::vector<JobId>& in_order) const {
   Stage stage(context_, selection, bundle);
   stage.Keep(in_order);
-  stage.Start(in_order);
+  stage.Start();
 }
 
 }  // namespace trainyard::scheduler

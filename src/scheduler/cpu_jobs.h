@@ -23,9 +23,10 @@ class CpuJobs {
 
   // `selection`: what becomes of jobs with GPUs; those of which it says nothing keep what they
   // hold. Adds what becomes of the others, of which `in_order` has all that are to be scheduled:
-  // those that run go on as long as their CPUs and memory are left to them, and no longer; then
-  // those that wait start where they have room. For the first of them that has none, nodes are kept
-  // free of those behind it. O(slices of running jobs + requests that differ x nodes).
+  // those that run go on where they are as long as their CPUs and memory are left to them; then the
+  // others, in order, go where they have room, or hold nothing. For the first of them that has
+  // none, nodes are kept free of those behind it. O(slices of running jobs + requests that differ x
+  // nodes).
   void AddTo(Selection& selection, const Bundle& bundle, const std::vector<JobId>& in_order) const;
 
  private:

@@ -13,19 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "engine/journal.h"
 #include "engine_tests/harness.h"
 #include "model/job_fields.h"
 #include "support/sanitized.h"
 
 namespace trainyard {
 namespace {
-
-JobSpec Asking(JobSpec job, NodeRequest request) {
-  JobTraits traits = job.traits ? *job.traits : JobTraits();
-  traits.request = std::move(request);
-  job.traits = std::make_shared<const JobTraits>(std::move(traits));
-  return job;
-}
 
 JobSpec OnCpus(int submit, int seconds, std::int64_t cpus) {
   return Asking(MakeJob(submit, 0, seconds),
@@ -269,6 +263,39 @@ TEST(CpuJobsTest, RunOnWhatIsLeftAndGiveWay) {
   EXPECT_EQ(StartsOf(run), (std::vector<double>{0, 1, 2, 7, 20}));
   EXPECT_EQ(run.records[1].preemptions, 1U);
   EXPECT_EQ(Seconds(run.records[1].done), 60 + 50 - 19);
+}
+
+// At 10 the job with GPUs wants the node on which the other one is; n1 is free, and nothing else
+// happens that could move it there.
+TEST(CpuJobsTest, MoveWhereThereIsRoomWhenTheyLoseTheirPlace) {
+  Cluster cluster = OneNode();
+  cluster.nodes.push_back(cluster.nodes[0]);
+  cluster.nodes[1].name = "n1";
+  const Played run = Play({.jobs = {OnCpus(0, 100, 8), MakeJob(10, 4, 200)}, .cluster = cluster});
+  EXPECT_EQ(run.wrong, "");
+  EXPECT_EQ(Seconds(run.records[0].done), 100);
+  EXPECT_EQ(run.records[0].migrations, 1U);
+  EXPECT_EQ(run.records[0].preemptions, 0U);
+}
+
+TEST(CpuJobsTest, AnEngineThatGoesOnFromASavedStateDecidesTheSame) {
+  for (const char* const policy : {"fifo", "srtf", "las"}) {
+    const TestRun run{.jobs = RandomMix(3), .cluster = UnlikeNodes(), .policy = policy};
+    const TestParts parts(run);
+    engine::Engine engine(parts.Setup());
+    world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                                engine);
+    for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+         batch = world.Next(engine.next_wakeup())) {
+      const std::unique_ptr<engine::Engine> fork = engine.Fork();
+      const Result<std::span<const model::Action>> forked = fork->Step(batch);
+      ASSERT_TRUE(forked.ok());
+      const std::string expected = engine::EncodeActions(forked.value());
+      const Result<std::span<const model::Action>> actions = engine.Step(batch);
+      ASSERT_TRUE(actions.ok());
+      ASSERT_EQ(engine::EncodeActions(actions.value()), expected) << policy;
+    }
+  }
 }
 
 TEST(CpuJobsTest, AreInTheOrderOfThePolicy) {

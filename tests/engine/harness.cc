@@ -81,6 +81,13 @@ Cluster MakeCluster(int nodes, int gpus) {
   return cluster;
 }
 
+JobSpec Asking(JobSpec job, NodeRequest request) {
+  JobTraits traits = job.traits ? *job.traits : JobTraits();
+  traits.request = request == NodeRequest{} ? std::nullopt : std::optional(std::move(request));
+  job.traits = std::make_shared<const JobTraits>(std::move(traits));
+  return job;
+}
+
 JobSpec MakeJob(double submit, int gpus, double duration) {
   return {
       .name = "job", .gpus = gpus, .submit = AtSeconds(submit), .duration = FromSeconds(duration)};

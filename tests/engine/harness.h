@@ -15,6 +15,8 @@ namespace trainyard {
 
 [[nodiscard]] Cluster MakeCluster(int nodes, int gpus);
 [[nodiscard]] JobSpec MakeJob(double submit, int gpus, double duration);
+// The job, asking for that beside its GPUs.
+[[nodiscard]] JobSpec Asking(JobSpec job, NodeRequest request);
 [[nodiscard]] Components PolicyNamed(const std::string& text);
 [[nodiscard]] Components PlacementNamed(const std::string& text);
 [[nodiscard]] std::unique_ptr<Admission> AdmitAll();

@@ -24,13 +24,6 @@
 namespace trainyard {
 namespace {
 
-JobSpec Asking(JobSpec job, NodeRequest request) {
-  JobTraits traits = job.traits ? *job.traits : JobTraits();
-  traits.request = request == NodeRequest{} ? std::nullopt : std::optional(std::move(request));
-  job.traits = std::make_shared<const JobTraits>(std::move(traits));
-  return job;
-}
-
 NodeRequest RequestOf(const JobSpec& job) { return model::PartOf<NodeRequest>(job); }
 
 // Nodes of four and eight GPUs with unlike CPUs and memory; the last states no memory.

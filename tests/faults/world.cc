@@ -126,6 +126,10 @@ void World::MakeRequest(v1::JobRequest& job) {
   constexpr std::array kCpus{"1/gpu", "4/gpu", "4", "3/node"};
   job.set_cpus(kCpus.at(Pick(kCpus.size())));
   job.set_exclusive(Chance(0.1));
+  if (!job.has_stages() && Chance(0.4)) {
+    job.set_gpus(0);
+    job.set_cpus(Chance(0.5) ? "4" : "2/node");
+  }
 }
 
 FaultResult World::Run() {

@@ -81,7 +81,7 @@ void RequestBook::Count(const JobSpec& job, const Slices& slices, int sign) {
   } else {
     CountAskers(job, slices, sign);
   }
-  if (request.licenses.empty()) {
+  if (request.licenses.empty() || slices.empty()) {
     return;
   }
   const std::vector<License> named = ParseLicenses(request.licenses).value();
