@@ -65,8 +65,13 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
   const bool is_due = !paused_ && instant && *instant <= batch.now;
   if (batch.decided) {
     RETURN_IF_ERROR(Follow(batch, is_due));
-  } else if (is_due || (!paused_ && parts_->instants.cpu_jobs_are_due() && jobs_.any_cpu_jobs())) {
-    RETURN_IF_ERROR(Decide(batch.now, is_due));
+  } else if (is_due) {
+    RETURN_IF_ERROR(Decide(batch.now));
+    TellDecision();
+  } else if (!paused_ && parts_->instants.cpu_jobs_are_due() && jobs_.any_cpu_jobs()) {
+    // What has happened is no cause for the policy to decide, or not yet.
+    RETURN_IF_ERROR(Adopt(parts_->scheduler.DecideCpuJobs(now_), now_));
+    TellDecision();
   }
   if (observer_ != nullptr) {
     observer_->OnStep(batch.now, actions_);
@@ -143,22 +148,18 @@ void Engine::ScheduleEnds(TimePoint now) {
 
 // ------------------------------------------------------------------------------------ decisions
 
-// `is_due`: by the policy. Otherwise jobs without GPUs alone are decided about: what has happened
-// is no cause for the policy to decide, or not yet.
-Status Engine::Decide(TimePoint now, bool is_due) {
-  RETURN_IF_ERROR(is_due ? DecideByPolicy(now) : Adopt(parts_->scheduler.DecideCpuJobs(now), now));
+void Engine::TellDecision() const {
   if (observer_ != nullptr) {
     observer_->OnDecision(
-        {.now = now,
+        {.now = now_,
          .gpus_used = parts_->grants.used_gpus(),
          .jobs_running = static_cast<std::int64_t>(jobs_.running().size() + jobs_.on_cpus().size()),
          .jobs_waiting = jobs_.waiting() + jobs_.cpu_waiting(),
          .gpus_up = nodes_.gpus() + nodes_.GpusFinishing(false)});
   }
-  return {};
 }
 
-Status Engine::DecideByPolicy(TimePoint now) {
+Status Engine::Decide(TimePoint now) {
   if (rules().published.every_instant) {
     BringUpToDate(now);
   }
@@ -266,7 +267,7 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   for (const JobId job : selection.dropped) {
     ++jobs_[job].preemptions;
     Drop(job, now);
-    if (jobs_.IsFinishing(job)) {
+    if (jobs_.cpu_finishing().contains(job)) {  // others are left alone
       jobs_.ReturnToPolicy(job);
     }
   }

@@ -208,12 +208,12 @@ class Engine final {
   void Leave(JobId job, model::JobPhase phase, std::string reason = {});
   void TakeEligible();
   void Requeue(JobId job);
-  void Present(JobId job, TimePoint at);
+  void AdmitCpuJob(JobId job, TimePoint at);
   void CorrectJobs(const std::string& model);
 
   // Decisions.
-  Status Decide(TimePoint now, bool is_due);
-  Status DecideByPolicy(TimePoint now);
+  Status Decide(TimePoint now);
+  void TellDecision() const;
   [[nodiscard]] Status Follow(const model::Batch& batch, bool is_due);
   void BringUpToDate(TimePoint now);
   void ApplyVerdicts(std::span<const Verdict> verdicts, TimePoint now);

@@ -111,21 +111,19 @@ void Engine::TakeSubmit(const model::Event& event) {
     eligibility_.Arrived(id);
     if (deferred) {
       eligibility_.Submit(id);
+    } else if (jobs_.IsCpuJob(id)) {
+      AdmitCpuJob(id, event.at);
     } else {
-      Present(id, event.at);
+      parts_->instants.AddSubmit(event.at);
     }
   }
 }
 
-// The job is there for the scheduler: it waits to be judged or, without GPUs, is admitted.
-void Engine::Present(JobId job, TimePoint at) {
-  if (jobs_.IsCpuJob(job)) {
-    jobs_.Admit(job, at);
-    (void)Act(model::ActionKind::kAdmit, job);
-    parts_->instants.AddFactOf(jobs_, job, at);
-  } else {
-    parts_->instants.AddSubmit(at);
-  }
+// Nobody judges a job without GPUs.
+void Engine::AdmitCpuJob(JobId job, TimePoint at) {
+  jobs_.Admit(job, at);
+  (void)Act(model::ActionKind::kAdmit, job);
+  parts_->instants.AddFactOf(jobs_, job, at);
 }
 
 // Jobs that have become eligible arrive for the scheduler now; others have to end.
@@ -148,7 +146,11 @@ void Engine::TakeEligible() {
   }
   for (const JobId job : changes.eligible) {
     jobs_.Present(job);
-    Present(job, now_);
+    if (jobs_.IsCpuJob(job)) {
+      AdmitCpuJob(job, now_);
+    } else {
+      parts_->instants.AddSubmit(now_);
+    }
   }
 }
 

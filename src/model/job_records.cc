@@ -23,6 +23,7 @@ JobRecord& JobRecords::Submit(JobId id, std::shared_ptr<const JobSpec> spec, boo
   }
   JobRecord& job = (*this)[id];
   job.spec = std::move(spec);
+  has_had_cpu_jobs_ = has_had_cpu_jobs_ || IsCpuJob(*job.spec);
   job.arrival = arrivals_++;
   job.phase.To(JobPhase::kArrived);
   if (deferred) {
@@ -209,7 +210,11 @@ void JobRecords::ListCpuJobs() {
   cpu_live_ = 0;
   for (std::size_t i = 0; i < records_.size(); ++i) {
     const JobRecord& job = records_[i];
-    if (job.spec == nullptr || !IsCpuJob(*job.spec) || !job.phase.live()) {
+    if (job.spec == nullptr || !IsCpuJob(*job.spec)) {
+      continue;
+    }
+    has_had_cpu_jobs_ = true;
+    if (!job.phase.live()) {
       continue;
     }
     ++cpu_live_;

@@ -49,11 +49,15 @@ class JobRecords {
   // Jobs without GPUs are in lists of their own, as no policy knows of them: those live ones that
   // are not held back or finishing, whether they run or wait; and those that run.
   [[nodiscard]] static bool IsCpuJob(const JobSpec& spec) { return spec.gpus == 0; }
-  [[nodiscard]] bool IsCpuJob(JobId job) const { return IsCpuJob(*records_[Index(job)].spec); }
+  [[nodiscard]] bool IsCpuJob(JobId job) const {
+    return has_had_cpu_jobs_ && IsCpuJob(*records_[Index(job)].spec);
+  }
   [[nodiscard]] const std::set<JobId>& cpu_jobs() const { return cpu_jobs_; }
   [[nodiscard]] const std::set<JobId>& on_cpus() const { return on_cpus_; }
   // Whether there are any to decide about.
-  [[nodiscard]] bool any_cpu_jobs() const { return !cpu_jobs_.empty() || !cpu_finishing_.empty(); }
+  [[nodiscard]] bool any_cpu_jobs() const {
+    return has_had_cpu_jobs_ && (!cpu_jobs_.empty() || !cpu_finishing_.empty());
+  }
   // All that run, ascending.
   [[nodiscard]] std::vector<JobId> AllRunning() const;
   // Live, but not to be scheduled.
@@ -127,11 +131,12 @@ class JobRecords {
   mutable std::vector<JobId> live_;           // may hold ended jobs, see live_stale_
   mutable bool live_stale_ = false;
   std::vector<JobId> unjudged_;
-  std::set<JobId> held_;       // not in live_
-  std::set<JobId> finishing_;  // in running_ and not in live_; not saved
-  std::set<JobId> deferred_;   // not in unjudged_, and not among waiting_
-  std::set<JobId> cpu_jobs_;   // not in live_; these four are not saved
-  std::set<JobId> on_cpus_;    // not in running_
+  std::set<JobId> held_;           // not in live_
+  std::set<JobId> finishing_;      // in running_ and not in live_; not saved
+  std::set<JobId> deferred_;       // not in unjudged_, and not among waiting_
+  bool has_had_cpu_jobs_ = false;  // who has none pays for this flag alone; of these none is saved
+  std::set<JobId> cpu_jobs_;       // not in live_
+  std::set<JobId> on_cpus_;        // not in running_
   std::set<JobId> cpu_finishing_;
   std::int64_t cpu_live_ = 0;  // those held back or finishing included
   std::uint64_t arrivals_ = 0;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/try.h"
@@ -19,17 +18,17 @@
 namespace trainyard::scenario {
 namespace {
 
-using CheckOfJob = std::function<WhatIsWrong(const JobSpec& job)>;
-
 // Those that come before another configuration does.
-Status CheckJobsBefore(const Inputs& inputs, const CheckOfJob& check) {
+template <typename Check>
+Status CheckJobsBefore(const Inputs& inputs, const Check& check) {
   return CheckJobs(*inputs.trace, [&](const JobSpec& job) {
-    return job.known_from() < inputs.until ? check(job) : std::nullopt;
+    return job.known_from() < inputs.until ? check(job) : WhatIsWrong();
   });
 }
 
 // Jobs without GPUs need a duration, and nothing of what others do.
-Status CheckKnownJobs(const Inputs& inputs, const CheckOfJob& check) {
+template <typename Check>
+Status CheckKnownJobs(const Inputs& inputs, const Check& check) {
   return CheckJobsBefore(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     return job.gpus > 0 ? check(job)
            : job.duration

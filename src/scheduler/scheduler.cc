@@ -225,13 +225,15 @@ std::optional<TimePoint> Scheduler::Adopted(const Snapshot& snapshot,
   if (!queue_) {
     return proposal_.wake_at;
   }
-  if (std::none_of(changed.begin(), changed.end(),
-                   [this](JobId job) { return jobs_.IsCpuJob(job); })) {
-    return queue_->Adopted(snapshot, changed);
-  }
-  std::vector<JobId> with_gpus(changed.begin(), changed.end());
-  std::erase_if(with_gpus, [this](JobId job) { return jobs_.IsCpuJob(job); });
-  return queue_->Adopted(snapshot, with_gpus);
+  return queue_->Adopted(snapshot, jobs_.any_cpu_jobs() ? WithGpus(changed) : changed);
+}
+
+// Valid until it is called again.
+std::span<const JobId> Scheduler::WithGpus(std::span<const JobId> jobs) {
+  with_gpus_.clear();
+  std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(with_gpus_),
+               [this](JobId job) { return !jobs_.IsCpuJob(job); });
+  return with_gpus_;
 }
 
 Result<Selection> Scheduler::DecideByPolicy(const Snapshot& snapshot, const Judge& judge) {

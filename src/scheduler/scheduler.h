@@ -86,6 +86,7 @@ class Scheduler {
   [[nodiscard]] Result<Selection> DecideByGroups(const Snapshot& snapshot);
   [[nodiscard]] std::vector<JobId> CpuJobsInOrder(TimePoint now);
   [[nodiscard]] Key KeyOf(JobId cpu_job, TimePoint now);
+  [[nodiscard]] std::span<const JobId> WithGpus(std::span<const JobId> jobs);
   void PutStaysFirst(std::vector<Demand>& demands, TimePoint now) const;
 
   const SchedulerContext context_;
@@ -105,6 +106,7 @@ class Scheduler {
   std::unique_ptr<Memory> grouping_memory_;
   Proposal proposal_;  // of the decision at hand
   std::vector<model::Blocked> blocked_;
+  std::vector<JobId> with_gpus_;  // of the decision at hand
   bool retired_ = false;
 };
 

@@ -57,8 +57,8 @@ class JobReader {
       }
     });
     RETURN_IF_ERROR(status);
-    if (job_.gpus == 0 && !columns_.takes_cpu_jobs()) {
-      return Bad(Native("gpus"), fmt::format("an integer from 1 to {}", model::kMostGpus));
+    if (job_.gpus == 0) [[unlikely]] {
+      RETURN_IF_ERROR(CheckWithoutGpus());
     }
     RETURN_IF_ERROR(TakeIterationTime());
     RETURN_IF_ERROR(TakeBatchPerGpu());
@@ -307,6 +307,15 @@ class JobReader {
                : Status();
   }
 
+  [[nodiscard]] Status CheckWithoutGpus() const {
+    if (!columns_.takes_cpu_jobs()) {
+      return Bad(Native("gpus"), fmt::format("an integer from 1 to {}", model::kMostGpus));
+    }
+    return draft_.traits.range == GpuRange{}
+               ? Status()
+               : row_.BadRow("it asks for no GPUs and states a range of them; expected none");
+  }
+
   Status CheckRange() {
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
     const auto bad = [this](JobColumn column, std::int64_t least, std::int64_t most) {
@@ -314,9 +323,6 @@ class JobReader {
                                      most, job_.gpus));
     };
     const GpuRange& range = draft_.traits.range;
-    if (job_.gpus == 0 && range != GpuRange{}) {
-      return row_.BadRow("it asks for no GPUs and states a range of them; expected none");
-    }
     if (range.least > job_.gpus) {
       return bad(Native("min_gpus"), 1, job_.gpus);
     }
