@@ -156,7 +156,7 @@ int RequestBook::MostGpus(const NodeRequest& request, int of, NodeId node, int f
   return fits;
 }
 
-std::string RequestBook::WhyNot(const JobSpec& job, const Slices& slices) const {
+std::string RequestBook::LackFor(const JobSpec& job, const Slices& slices) const {
   const NodeRequest& request = RequestOf(job);
   const bool on_cpus = job.gpus == 0;
   if (!on_cpus && !limits() && IsSilent(request) && request.licenses.empty()) {

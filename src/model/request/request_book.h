@@ -36,7 +36,10 @@ class RequestBook {
     return WhyNot(job, slices).empty();
   }
   // Why it may not have them: "more CPUs of node n0 than are left".
-  [[nodiscard]] std::string WhyNot(const JobSpec& job, const Slices& slices) const;
+  [[nodiscard]] std::string WhyNot(const JobSpec& job, const Slices& slices) const {
+    const bool asks = job.gpus == 0 || (job.traits != nullptr && job.traits->request);
+    return asks || limits() ? LackFor(job, slices) : std::string();
+  }
   [[nodiscard]] bool HasLicensesFor(const NodeRequest& request) const;
 
   // Whether a job without GPUs, on so many nodes, has room on this one. O(1).
@@ -60,6 +63,7 @@ class RequestBook {
   };
 
   void Count(const JobSpec& job, const Slices& slices, int sign);
+  [[nodiscard]] std::string LackFor(const JobSpec& job, const Slices& slices) const;
   void CountAskers(const JobSpec& job, const Slices& slices, int sign);
   // What the job counts for with so many GPUs of the node.
   [[nodiscard]] static Resources Counted(const NodeSpec& node, const NodeRequest& request, int gpus,
