@@ -25,6 +25,7 @@
 #include "cli/live/job_changes.h"
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
+#include "cli/live/status/use_text.h"
 #include "cli/numbers.h"
 #include "identity/token.h"
 #include "live/jobs/job_request.h"
@@ -194,6 +195,9 @@ void AddTraining(const v1::JobStatus& job, double now, DetailLines& lines) {
     if (const std::string share = ShareText(grant.share()); !share.empty()) {
       lines.emplace_back("share", job.grants_size() == 1 ? share : grant.node() + ": " + share);
     }
+  }
+  if (job.has_use()) {
+    lines.emplace_back("used", UseText(job.use()));
   }
   if (job.metrics_size() > 0) {
     lines.emplace_back("metrics", MetricsText(job));
