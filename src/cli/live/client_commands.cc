@@ -585,8 +585,9 @@ std::string TimeText(double seconds) { return seconds > 0 ? base::ShortDuration(
 
 // A row for each partition: the default one has a star, as in sinfo.
 std::string PartitionsText(const v1::NodesReply& reply) {
-  std::vector<std::vector<std::string>> rows{
-      {"partition", "nodes up", "gpus used", "max gpus", "max time", "default time", "nodes"}};
+  std::vector<std::vector<std::string>> rows{{"partition", "nodes up", "gpus used", "max gpus",
+                                              "max time", "default time", "default cpus",
+                                              "default memory", "nodes"}};
   for (const v1::PartitionStatus& partition : reply.partitions()) {
     std::vector<std::string> names;
     int up = 0;
@@ -606,6 +607,7 @@ std::string PartitionsText(const v1::NodesReply& reply) {
                     fmt::format("{}/{}", up, names.size()), fmt::format("{}/{}", used, gpus),
                     partition.max_gpus() > 0 ? std::to_string(partition.max_gpus()) : "-",
                     TimeText(partition.max_time_s()), TimeText(partition.default_time_s()),
+                    OrDash(partition.default_cpus()), OrDash(partition.default_memory()),
                     OrDash(base::FoldNames(names))});
   }
   return reply.partitions().empty() ? "" : "\n" + TableText(rows);

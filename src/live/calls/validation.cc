@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "model/conditions.h"
 #include "model/node_classes.h"
+#include "model/request/node_request.h"
 #include "profile/execution_model.h"
 
 namespace trainyard::live {
@@ -121,6 +122,10 @@ void Validation::FillIn(v1::JobRequest& job) const {
   job.set_queue(partition->name);
   if (!job.has_time_s() && partition->TimeIfNoneStated() > Duration{0}) {
     job.set_time_s(Seconds(partition->TimeIfNoneStated()));
+  }
+  if (NodeRequest request = AsksOf(job); partition->FillIn(job.gpus(), request)) {
+    job.set_cpus(request.cpus.milli > 0 ? model::TextOf(request.cpus) : "");
+    job.set_memory(request.memory.mib > 0 ? model::TextOf(request.memory) : "");
   }
 }
 

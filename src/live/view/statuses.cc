@@ -19,6 +19,7 @@
 #include "live/view/reasons.h"
 #include "live/view/usage_sums.h"
 #include "model/node_classes.h"
+#include "model/request/node_request.h"
 #include "service/call_error.h"
 #include "service/calls.h"
 
@@ -405,6 +406,12 @@ v1::PartitionStatus MessageOf(const Partition& partition) {
   status.set_max_gpus(partition.most_gpus);
   status.set_max_time_s(Seconds(partition.longest));
   status.set_default_time_s(Seconds(partition.default_time));
+  if (partition.default_cpus.milli > 0) {
+    status.set_default_cpus(model::TextOf(partition.default_cpus));
+  }
+  if (partition.default_memory.mib > 0) {
+    status.set_default_memory(model::TextOf(partition.default_memory));
+  }
   return status;
 }
 
