@@ -119,13 +119,21 @@ void Validation::FillIn(v1::JobRequest& job) const {
   if (partition == nullptr) {
     return;
   }
-  job.set_queue(partition->name);
-  if (!job.has_time_s() && partition->TimeIfNoneStated() > Duration{0}) {
-    job.set_time_s(Seconds(partition->TimeIfNoneStated()));
-  }
+  FillInQueueAndTime(job);
   if (NodeRequest request = AsksOf(job); partition->FillIn(job.gpus(), request)) {
     job.set_cpus(request.cpus.milli > 0 ? model::TextOf(request.cpus) : "");
     job.set_memory(request.memory.mib > 0 ? model::TextOf(request.memory) : "");
+  }
+}
+
+void Validation::FillInQueueAndTime(v1::JobRequest& job) const {
+  const Partition* const partition = state_.cluster.PartitionOf(job.queue());
+  if (partition == nullptr) {
+    return;
+  }
+  job.set_queue(partition->name);
+  if (!job.has_time_s() && partition->TimeIfNoneStated() > Duration{0}) {
+    job.set_time_s(Seconds(partition->TimeIfNoneStated()));
   }
 }
 
