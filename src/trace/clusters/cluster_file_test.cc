@@ -210,9 +210,10 @@ TEST(TomlClusterTest, RefusesBadPartitions) {
             "[[partitions]]\nname = \"b\"\ndefault = true\n"),
       "c.toml:7: [[partitions]]: partitions 'a' and 'b' are both the default; expected one at "
       "most");
-  EXPECT_EQ(error("[[partitions]]\nname = \"a\"\ndefault_memory = \"much\"\n"),
-            "c.toml:6: 'much' is no amount; expected memory for the whole job (64G), or for each of "
-            "its nodes (128G/node) or GPUs (16G/gpu); units K, M, G and T");
+  EXPECT_EQ(
+      error("[[partitions]]\nname = \"a\"\ndefault_memory = \"much\"\n"),
+      "c.toml:6: 'much' is no amount; expected memory for the whole job (64G), or for each of "
+      "its nodes (128G/node) or GPUs (16G/gpu); units K, M, G and T");
   EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nmax_time = \"soon\"\n"),
             "c.toml:6: 'soon' is no time; expected 90m, 2h, 1-12:00:00 or seconds, more than 0");
   EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nmax_time = \"1h\"\ndefault_time = \"2h\"\n"),
