@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainyard/ids.h"
+#include "trainyard/job.h"
 #include "trainyard/resources.h"
 #include "trainyard/time.h"
 
@@ -67,11 +68,17 @@ struct Partition {
   int most_gpus = 0;
   Duration longest{0};       // JobTraits::time_limit
   Duration default_time{0};  // of jobs that state no time limit; zero: `longest`
+  // Of jobs that state none; zero: they are silent. Amounts for each GPU mean nothing to jobs
+  // without GPUs.
+  CpuRequest default_cpus{};
+  MemoryRequest default_memory{};
 
   // The time limit of a job that states none; zero: it has none.
   [[nodiscard]] Duration TimeIfNoneStated() const {
     return default_time > Duration{0} ? default_time : longest;
   }
+  // Gives a job with so many GPUs the amounts that it does not state. Whether it lacked any.
+  bool FillIn(int gpus, NodeRequest& request) const;
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 

@@ -45,8 +45,9 @@ namespace {
 
 // Raised when notes are laid out otherwise; earlier ones must go on being read. Notes without
 // partitions, profiles and labels are written as version 1, which 0.3.0 reads; those without
-// licences and space for temporary files as version 2.
-constexpr int kNoteVersion = 3;
+// licences and space for temporary files as version 2, and so on.
+constexpr int kNoteVersion = 4;
+constexpr int kBeforeDefaults = 3;  // of CPUs and memory, of partitions
 constexpr int kBeforeLicenses = 2;
 constexpr int kBeforePartitions = 1;
 
@@ -293,6 +294,12 @@ std::string TimeText(Duration time) {
   return time > Duration{0} ? base::ShortDuration(Seconds(time)) : "none";
 }
 
+// "4/gpu"
+template <model::HasText T>
+std::string AmountText(const T& amount) {
+  return amount == T{} ? "none" : model::TextOf(amount);
+}
+
 // "nodes n[0-3], now n[0-5], max_time none, now 2h"; empty: nothing.
 std::string DifferencesOf(const Partition& was, const Partition& is) {
   std::string text;
@@ -309,6 +316,8 @@ std::string DifferencesOf(const Partition& was, const Partition& is) {
   add("max_gpus ", count(was.most_gpus), count(is.most_gpus));
   add("max_time ", TimeText(was.longest), TimeText(is.longest));
   add("default_time ", TimeText(was.default_time), TimeText(is.default_time));
+  add("default_cpus ", AmountText(was.default_cpus), AmountText(is.default_cpus));
+  add("default_memory ", AmountText(was.default_memory), AmountText(is.default_memory));
   return text;
 }
 
@@ -343,6 +352,13 @@ void AddPartition(const Partition& partition, std::string& text) {
   add("max_gpus", partition.most_gpus);
   add("max_time", Seconds(partition.longest));
   add("default_time", Seconds(partition.default_time));
+  const auto add_amount = [&text](std::string_view key, const auto& amount) {
+    text += amount == std::decay_t<decltype(amount)>{}
+                ? ""
+                : fmt::format("{} = {}\n", key, io::TomlString(model::TextOf(amount)));
+  };
+  add_amount("default_cpus", partition.default_cpus);
+  add_amount("default_memory", partition.default_memory);
 }
 
 std::vector<std::string> Quoted(std::vector<std::string> texts) {
@@ -380,7 +396,14 @@ void GivenConfiguration::Serialize(StateStream& state) {
   const bool has_requests = !cluster.licenses.empty() ||
                             std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
                                         [](const NodeSpec& node) { return node.tmp_mib > 0; });
-  int version = has_requests ? kNoteVersion : says_more ? kBeforeLicenses : kBeforePartitions;
+  const bool has_defaults =
+      std::any_of(cluster.partitions.begin(), cluster.partitions.end(), [](const Partition& one) {
+        return one.default_cpus.milli > 0 || one.default_memory.mib > 0;
+      });
+  int version = has_defaults   ? kNoteVersion
+                : has_requests ? kBeforeDefaults
+                : says_more    ? kBeforeLicenses
+                               : kBeforePartitions;
   state(version);
   if (version < kBeforePartitions || version > kNoteVersion) {
     return state.Fail();
@@ -398,6 +421,12 @@ void GivenConfiguration::Serialize(StateStream& state) {
     state(cluster.licenses);
     for (NodeSpec& node : cluster.nodes) {
       state(node.tmp_mib);
+    }
+  }
+  if (version > kBeforeDefaults) {
+    for (Partition& partition : cluster.partitions) {
+      state(partition.default_cpus.milli, partition.default_cpus.per, partition.default_memory.mib,
+            partition.default_memory.per);
     }
   }
 }

@@ -103,6 +103,8 @@ default = true
 max_gpus = 4
 max_time = "1h"
 default_time = "10m"
+default_cpus = "4/gpu"
+default_memory = "16G"
 [[partitions]]
 name = "all"
 )";
@@ -140,10 +142,11 @@ TEST(ConfigurationsTest, ChangesOfPartitionsAreNamed) {
   GivenConfiguration next = given;
   next.cluster.partitions[0].nodes = {"n0", "n3"};
   next.cluster.partitions[0].most_gpus = 0;
+  next.cluster.partitions[0].default_memory = {.mib = 2048, .per = Per::kNode};
   next.cluster.partitions[1].name = "whole";
   EXPECT_EQ(ChangesBetween(given, next),
-            "partition debug: nodes n[0-1], now nodes n[0,3], max_gpus 4, now any; partition whole "
-            "added, with all nodes; partition all removed");
+            "partition debug: nodes n[0-1], now nodes n[0,3], max_gpus 4, now any, default_memory "
+            "16G, now 2G/node; partition whole added, with all nodes; partition all removed");
   next.cluster.partitions.clear();
   EXPECT_EQ(ChangesBetween(given, next), "partition debug removed; partition all removed");
 }

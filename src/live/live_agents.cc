@@ -109,6 +109,7 @@ void LiveWorld::Reconcile(NodeId node, const v1::Hello& hello) {
 
 // The agent does not know the part of an attempt that should be on its node.
 void LiveWorld::TakeMissing(JobId job, LiveAttempt& attempt, Part& part) {
+  use_.NoteMissing(job, attempt, part);
   if (attempt.stopping) {
     part.state = PartState::kExited;
   } else if (part.state == PartState::kRunning) {
@@ -142,6 +143,9 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   job.iterations_seen = std::max(job.iterations_seen, report.iterations());
   NoteProgress(job, *attempt, *part, report.iterations());
   part->late = report.late();
+  if (part->state != PartState::kExited) {
+    use_.Hear(id, *attempt, *part, report);
+  }
   if (!report.note().empty()) {  // the other parts of a job may have said none
     job.note = report.note();
   }
@@ -211,6 +215,7 @@ void LiveWorld::NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part,
 void LiveWorld::TakeStray(NodeId node, const v1::AttemptReport& report) {
   if (report.state() == v1::AttemptReport::EXITED) {
     state_.occupancy.Leave(node, supervisor::KeyOf(report.id()));
+    use_.HearStray(node, report);
     return messages_.Forget(node, report.id());
   }
   if (!supervisor::IsBeforeStart(report)) {

@@ -254,6 +254,18 @@ TEST_F(PartitionsTest, AJobThatNamesNoQueueIsInTheDefaultOneWithItsTimeLimit) {
   EXPECT_EQ(said_.messages[11].back().start().id().job(), 2U);
 }
 
+TEST_F(PartitionsTest, AJobThatStatesNoCpusAsksForThoseOfItsPartition) {
+  cluster_.partitions[1].default_cpus = {.milli = 2000, .per = Per::kGpu};
+  Add("with-cpus", earliest_);
+  Change("with-cpus");
+  EXPECT_EQ(SubmitTo("long", 2, std::nullopt, "once").submit().job(), 1U);
+  EXPECT_EQ(StatusOf(1).request().cpus(), "2/gpu");
+  EXPECT_EQ(StatusOf(1).request().memory(), "");
+  EXPECT_EQ(SubmitTo("long", 2, std::nullopt, "once").submit().job(), 1U);
+  SubmitTo("short", 2);
+  EXPECT_EQ(StatusOf(2).request().cpus(), "");
+}
+
 TEST_F(PartitionsTest, WhatAPartitionDoesNotGiveIsRefused) {
   Change("parted");
   EXPECT_EQ(SubmitTo("middle", 1).error().message(),

@@ -51,7 +51,8 @@ LiveWorld::LiveWorld(LiveOptions options, const engine::Engine& engine, LiveOutp
       calls_(state_, engine, views_, messages_, output_),
       judge_(state_, engine, [this](model::Event event) { Add(std::move(event)); }),
       meter_(state_, engine),
-      overruns_(state_, engine) {
+      overruns_(state_, engine),
+      use_(state_, [this](model::Event event) { Add(std::move(event)); }) {
   calls_.SetFacts([this](model::Event event) { Add(std::move(event)); });
 }
 
@@ -190,6 +191,7 @@ void LiveWorld::ExpireLeases() {
     }
     judge_.NoteAgentLost(node);
     change_log_.NoteLost(node);
+    use_.NoteNodeGone(node);
     Add({.at = state_.now, .fact = model::fact::NodeDown{.node = node}});
   }
 }
@@ -236,6 +238,9 @@ void LiveWorld::Note(const model::Event& event) {
     case model::EventKind::kNodeDown:
       return Fence(event.node());
     case model::EventKind::kNoted:
+      if (const auto use = NoteAs<UseNote>(event); use && state_.jobs.has(use->job)) {
+        state_.usage.Note(*use, event.at, *state_.jobs[use->job].request, state_.cluster);
+      }
       return state_.jobs.Note(event);
     case model::EventKind::kSwitched:
       return state_.switches.Note(event.As<model::fact::Switched>(), event.at);
@@ -663,7 +668,10 @@ std::vector<Section> LiveWorld::Sections(int format) {
            },
        .since = 12},
       {.name = "usage",
-       .serialize = [this](StateStream& to) { state_.usage.Serialize(to); },
+       .serialize = [this](StateStream& to) { state_.usage.SerializeGpus(to); },
+       .since = 12},
+      {.name = "cpu-usage",
+       .serialize = [this](StateStream& to) { state_.usage.SerializeCpus(to); },
        .since = 12},
       {.name = "finishing",
        .serialize = [this](StateStream& to) { state_.nodes.SerializeFinishing(to); },

@@ -32,6 +32,7 @@
 #include "live/live_state.h"
 #include "live/measured/overruns.h"
 #include "live/measured/throughput_meter.h"
+#include "live/measured/use_recorder.h"
 #include "live/notices/notices.h"
 #include "live/section.h"
 #include "live/view/view_writer.h"
@@ -196,6 +197,7 @@ class LiveWorld final : public engine::World {
   FailureJudge judge_;
   ThroughputMeter meter_;
   Overruns overruns_;
+  UseRecorder use_;
 
   std::deque<Input> inbox_;
   model::Batch batch_;

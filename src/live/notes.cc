@@ -9,6 +9,7 @@ constexpr std::uint8_t kChangeOfOne = 200;  // up to 0.2.0
 constexpr std::uint8_t kEnd = 201;
 constexpr std::uint8_t kBegin = 202;
 constexpr std::uint8_t kChange = 203;
+constexpr std::uint8_t kUse = 204;
 
 struct Unmarked {
   std::uint8_t mark = 0;
@@ -34,6 +35,9 @@ struct Unmarked {
     NodeId means_nothing{};
     state(note.job, means_nothing);
   }
+  void operator()(UseNote& note) const {
+    state(note.job, note.node, note.attempt, note.use, note.memory_mib);
+  }
 };
 
 std::uint8_t MarkOf(const Note& note) {
@@ -42,6 +46,7 @@ std::uint8_t MarkOf(const Note& note) {
   }
   return std::holds_alternative<ChangeNote>(note) ? kChange
          : std::holds_alternative<EndNote>(note)  ? kEnd
+         : std::holds_alternative<UseNote>(note)  ? kUse
                                                   : kBegin;
 }
 
@@ -55,6 +60,8 @@ std::optional<Note> Unread(std::uint8_t mark) {
       return EndNote();
     case kBegin:
       return BeginNote();
+    case kUse:
+      return UseNote();
     default:
       return mark <= static_cast<std::uint8_t>(FailureNote::Kind::kDrained)
                  ? std::optional<Note>(FailureNote())
@@ -65,6 +72,9 @@ std::optional<Note> Unread(std::uint8_t mark) {
 NodeId NodeOf(const Note& note) {
   if (const auto* const failure = std::get_if<FailureNote>(&note)) {
     return failure->node;
+  }
+  if (const auto* const use = std::get_if<UseNote>(&note)) {
+    return use->node;
   }
   const auto* const change = std::get_if<ChangeNote>(&note);
   return change == nullptr ? NodeId{} : change->node;

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "live/measured/process_use.h"
 #include "model/event.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/state.h"
@@ -69,7 +70,16 @@ struct BeginNote {
   JobId job{};
 };
 
-using Note = std::variant<FailureNote, ChangeNote, EndNote, BeginNote>;
+// What the processes of an attempt have used of a node, from their start until then.
+struct UseNote {
+  JobId job{};
+  NodeId node{};
+  std::uint32_t attempt = 0;
+  ProcessUse use{};
+  std::int64_t memory_mib = 0;  // that the job has of the node; 0: nobody has said
+};
+
+using Note = std::variant<FailureNote, ChangeNote, EndNote, BeginNote, UseNote>;
 
 [[nodiscard]] model::Event FactOf(Note note, TimePoint at);
 // None: the fact is of another kind, or its bytes are no note.

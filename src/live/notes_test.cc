@@ -48,6 +48,22 @@ TEST(NotesTest, NotesComeBackAsTheyWereAndWithTheBytesOfOldJournals) {
   EXPECT_TRUE(NoteAs<BeginNote>(begin).has_value());
 }
 
+TEST(NotesTest, UseIsReadAsItWasWritten) {
+  const model::Event use = FactOf(UseNote{.job = JobId{6},
+                                          .node = NodeId{2},
+                                          .attempt = 3,
+                                          .use = {.cpu_micros = 4, .peak_memory = 5},
+                                          .memory_mib = 7},
+                                  kAt);
+  EXPECT_EQ(use.node(), NodeId{2});
+  EXPECT_EQ(use.As<model::fact::Noted>().bytes, std::string("\xCC\x01\x06\x02\x03\x08\x0A\x0E", 8));
+  const auto read = NoteAs<UseNote>(use);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->attempt, 3U);
+  EXPECT_EQ(read->use, (ProcessUse{.cpu_micros = 4, .peak_memory = 5}));
+  EXPECT_EQ(read->memory_mib, 7);
+}
+
 TEST(NotesTest, ChangesOfOneJobAreReadAsTheFirstVersionsWroteThem) {
   const model::Event event{
       .at = kAt,
@@ -61,7 +77,7 @@ TEST(NotesTest, ChangesOfOneJobAreReadAsTheFirstVersionsWroteThem) {
 
 TEST(NotesTest, OtherBytesAreNoNote) {
   for (const std::string& bytes :
-       {std::string(), std::string("\x06"), std::string("\xCC\x01"), std::string("\xC9\x01\x06"),
+       {std::string(), std::string("\x06"), std::string("\xCD\x01"), std::string("\xC9\x01\x06"),
         std::string("\xCA\x01\x06\x00\x00", 5), std::string("\xFF\xFF\xFF")}) {
     EXPECT_FALSE(NoteOf({.fact = model::fact::Noted{.bytes = bytes}}).has_value());
   }

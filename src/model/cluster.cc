@@ -14,6 +14,18 @@ double Cluster::SpeedOf(std::string_view gpu_type) const {
   return 1;
 }
 
+bool Partition::FillIn(int gpus, NodeRequest& request) const {
+  const auto means_something = [gpus](Per per) { return per != Per::kGpu || gpus > 0; };
+  const NodeRequest before = request;
+  if (request.cpus.milli == 0 && means_something(default_cpus.per)) {
+    request.cpus = default_cpus;
+  }
+  if (request.memory.mib == 0 && means_something(default_memory.per)) {
+    request.memory = default_memory;
+  }
+  return !(request == before);
+}
+
 const Partition* Cluster::PartitionOf(std::string_view queue) const {
   const auto found =
       std::find_if(partitions.begin(), partitions.end(), [queue](const Partition& partition) {

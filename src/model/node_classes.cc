@@ -271,10 +271,16 @@ Status EnterPartition(const Cluster& cluster, JobSpec& job) {
                            base::ShortDuration(Seconds(partition->longest)));
   }
   job.queue = partition->name;
+  JobTraits traits = PartOf<JobTraits>(job);
   if (!limit && partition->TimeIfNoneStated() > Duration{0}) {
-    auto traits = std::make_shared<JobTraits>(PartOf<JobTraits>(job));
-    traits->time_limit = partition->TimeIfNoneStated();
-    job.traits = std::move(traits);
+    traits.time_limit = partition->TimeIfNoneStated();
+  }
+  if (NodeRequest request = traits.request.value_or(NodeRequest());
+      partition->FillIn(job.gpus, request)) {
+    traits.request = std::move(request);
+  }
+  if (!(traits == PartOf<JobTraits>(job))) {
+    job.traits = std::make_shared<const JobTraits>(std::move(traits));
   }
   return {};
 }

@@ -151,6 +151,28 @@ TEST(PartitionsTest, AJobEntersWithWhatItLeavesOutAndWithinTheLimits) {
   EXPECT_EQ(nowhere.traits, nullptr);
 }
 
+TEST(PartitionsTest, AJobThatStatesNoCpusOrMemoryAsksForWhatThePartitionSays) {
+  Cluster cluster = Parted();
+  cluster.partitions[0].default_cpus = {.milli = 4000, .per = Per::kGpu};
+  cluster.partitions[0].default_memory = {.mib = 8192, .per = Per::kNode};
+  JobSpec silent = JobOf("debug");
+  ASSERT_TRUE(EnterPartition(cluster, silent).ok());
+  EXPECT_EQ(silent.traits->request->cpus, cluster.partitions[0].default_cpus);
+  EXPECT_EQ(silent.traits->request->memory, cluster.partitions[0].default_memory);
+  JobSpec stated = JobOf("debug");
+  stated.traits = std::make_shared<JobTraits>(
+      JobTraits{.request = NodeRequest{.cpus = {.milli = 1000}, .exclusive = true}});
+  ASSERT_TRUE(EnterPartition(cluster, stated).ok());
+  EXPECT_EQ(stated.traits->request->cpus.milli, 1000);
+  EXPECT_EQ(stated.traits->request->memory, cluster.partitions[0].default_memory);
+  EXPECT_TRUE(stated.traits->request->exclusive);
+  JobSpec on_cpus = JobOf("debug");
+  on_cpus.gpus = 0;
+  ASSERT_TRUE(EnterPartition(cluster, on_cpus).ok());
+  EXPECT_EQ(on_cpus.traits->request->cpus, CpuRequest()) << "an amount for each GPU";
+  EXPECT_EQ(on_cpus.traits->request->memory, cluster.partitions[0].default_memory);
+}
+
 TEST(PartitionsTest, ThereAreNotTooManyKindsOfNodes) {
   Cluster cluster;
   for (std::size_t i = 0; i < kMaxNodeClasses; ++i) {

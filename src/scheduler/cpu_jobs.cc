@@ -54,7 +54,7 @@ class CpuJobs::Stage {
 
  private:
   void CountJobsWithGpus(const Bundle& bundle);
-  void CountAsStated(JobId job, const Grant& grant);
+  void CountAsStated(JobId job, const Grant& grant, bool packs);
   void CountAsGiven(const Grant& grant);
   [[nodiscard]] bool Keep(JobId job, bool may_lie);
   void Place(JobId job, const std::vector<NodeId>& nodes);
@@ -94,7 +94,7 @@ void CpuJobs::Stage::CountJobsWithGpus(const Bundle& bundle) {
       with_gpus_.used[Index(slice.node)] |= slice.gpus;
     }
     if (bundle.honours_requests()) {
-      CountAsStated(JobAt(i), *grants[i]);
+      CountAsStated(JobAt(i), *grants[i], bundle.packer != nullptr);
     } else if (bundle.tuning != nullptr) {
       CountAsGiven(*grants[i]);
     }
@@ -111,10 +111,11 @@ void CpuJobs::Stage::CountJobsWithGpus(const Bundle& bundle) {
   }
 }
 
-// Of a group that shares its GPUs, the first is for all.
-void CpuJobs::Stage::CountAsStated(JobId job, const Grant& grant) {
+// Of a group that shares its GPUs, the first is for all. A packer gives more than jobs state.
+void CpuJobs::Stage::CountAsStated(JobId job, const Grant& grant, bool packs) {
   if (grant.group.empty() || grant.group.front() == job) {
-    with_gpus_.book.Add(*context_.jobs[job].spec, grant.slices);
+    const JobSpec& spec = *context_.jobs[job].spec;
+    packs ? with_gpus_.book.AddGiven(spec, grant.slices) : with_gpus_.book.Add(spec, grant.slices);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "scheduler/placer.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -19,6 +20,25 @@ bool KeepsGrant(const Demand& demand, const Grant& held) {
          demand.credit == Duration{0} && held.sharing == demand.sharing &&
          held.running == demand.running && held.group.empty() && demand.partners.empty() &&
          (demand.slices.empty() || demand.slices == held.slices);
+}
+
+// Gives the gang more of that amount, as far as it prefers more and there is any: each of its GPUs
+// as much as the others.
+void TopUp(std::int64_t Resources::*amount, const Demand& demand, FreeGpus& left, Slices& slices) {
+  std::int64_t each = demand.gpus > 0 ? demand.preferred.*amount / demand.gpus : 0;
+  for (const Slice& slice : slices) {
+    const bool is_stated = left.cluster().nodes[Index(slice.node)].capacity.*amount > 0;
+    const std::int64_t more = std::max<std::int64_t>(0, left.resources(slice.node).*amount);
+    each = is_stated ? std::min(each, (slice.soft.*amount + more) / std::popcount(slice.gpus)) : 0;
+  }
+  for (Slice& slice : slices) {
+    Resources more;
+    more.*amount = each * std::popcount(slice.gpus) - slice.soft.*amount;
+    if (more.*amount > 0) {
+      slice.soft += more;
+      left.Take({{.node = slice.node, .soft = more}});
+    }
+  }
 }
 
 }  // namespace
@@ -410,7 +430,8 @@ bool Placer::Asks(const Demand& demand) const {
 }
 
 // The jobs that ask for more than GPUs are placed first, in their order, and the others packed
-// around them.
+// around them. What is then left of CPUs and memory goes to the first ones, up to what they would
+// have best.
 bool Placer::PackAround() {
   Packing around = packing_;
   around.Clear();
@@ -429,11 +450,18 @@ bool Placer::PackAround() {
     }
   }
   std::vector<Slices> of_others;
-  const FreeGpus left = around.LeftToSilent();
+  FreeGpus left = around.LeftToSilent();
   (void)bundle_.packer->Pack({left, others, context_.views, 0}, of_others, memory_.get());
   CHECK(of_others.size() == others.size());
   for (std::size_t i = 0; i < others.size(); ++i) {
+    left.Take(of_others[i]);
     slices[numbers[i]] = std::move(of_others[i]);
+  }
+  for (std::size_t i = 0; i < placed_.size(); ++i) {
+    if (Asks(placed_[i])) {
+      TopUp(&Resources::milli_cpus, placed_[i], left, slices[i]);
+      TopUp(&Resources::memory_mib, placed_[i], left, slices[i]);
+    }
   }
   placed_slices_ = std::move(slices);
   return true;

@@ -23,7 +23,8 @@ bool HasProgressed(const v1::AttemptReport& report, const v1::AttemptReport& tol
   return report.iterations() != told.iterations() ||
          report.checkpointed_iterations() != told.checkpointed_iterations() ||
          report.finished() != told.finished() || report.note() != told.note() ||
-         !SameMetrics(report, told);
+         report.use().cpu_micros() != told.use().cpu_micros() ||
+         report.use().peak_memory() != told.use().peak_memory() || !SameMetrics(report, told);
 }
 
 }  // namespace
@@ -54,12 +55,14 @@ void AttemptCourse::NoteMemoryKill(double unix_s, const cgroup::MemoryUse& memor
   constexpr int kKilled = 137;
   NoteFailure(kKilled, unix_s);
   constexpr double kGib = 1 << 30;
-  message_ = memory.limit == 0
-                 ? "out of memory on this node"
-                 : fmt::format("out of memory: {:.3g} GiB of {:.3g} GiB",
-                               static_cast<double>(std::max(memory.most, memory.limit)) / kGib,
-                               static_cast<double>(memory.limit) / kGib);
-  message_ += "; submit it with more --memory";
+  const std::string limit =
+      memory.limit == 0
+          ? std::string()
+          : fmt::format(": {:.3g} GiB of {:.3g} GiB",
+                        static_cast<double>(std::max(memory.most, memory.limit)) / kGib,
+                        static_cast<double>(memory.limit) / kGib);
+  message_ = fmt::format("out of memory{} on {}; submit it with more --memory", limit,
+                         start_.node().empty() ? "its node" : start_.node());
   killing_ = true;
 }
 
@@ -129,6 +132,9 @@ v1::AttemptReport AttemptCourse::Report(v1::AttemptReport::State state, const Tr
   report.set_message(message_);
   *report.mutable_gpus() = start_.gpus();
   report.set_note(ignored_notice_.empty() ? training.note : ignored_notice_);
+  if (use_.cpu_micros() > 0 || use_.peak_memory() > 0) {
+    *report.mutable_use() = use_;
+  }
   if (training.progress) {
     const auto seconds = [this](Clock::time_point at) {
       return std::chrono::duration<double>(at - start_time_).count();

@@ -37,6 +37,9 @@ class AttemptCourse {
   // use, and is killed as a whole.
   void NoteMemoryKill(double unix_s, const cgroup::MemoryUse& memory);
 
+  // What its processes have used by now.
+  void SetUse(const v1::ResourceUse& use) { use_ = use; }
+
   // What workers are to be told.
   struct Notice {
     Clock::time_point end;  // when they are killed
@@ -88,6 +91,7 @@ class AttemptCourse {
   double failed_at_ = 0;  // seconds since 1970; 0: no worker has failed
   v1::AttemptReport::Cause cause_ = v1::AttemptReport::CAUSE_UNSPECIFIED;
   std::string message_;
+  v1::ResourceUse use_;
   std::optional<Clock::time_point> notice_end_;
   Clock::time_point notice_given_;  // the first
   std::string ignored_notice_;      // for people; empty: it has heeded it, so far

@@ -18,6 +18,7 @@ class AttemptCourseTest : public testing::Test {
   AttemptCourseTest() {
     start_.mutable_id()->set_job(7);
     start_.mutable_id()->set_attempt(2);
+    start_.set_node("n1");
     start_.set_grace(30'000);
     start_.set_report_every(2'000);
   }
@@ -182,7 +183,7 @@ TEST_F(AttemptCourseTest, AProcessThatTheKernelKillsEndsTheAttempt) {
   course_.NoteMemoryKill(100, {.most = std::int64_t{4} << 30, .limit = std::int64_t{4} << 30});
   EXPECT_TRUE(Decide().kill);
   EXPECT_EQ(Last().exit_code(), 137);
-  EXPECT_EQ(Last().message(), "out of memory: 4 GiB of 4 GiB; submit it with more --memory");
+  EXPECT_EQ(Last().message(), "out of memory: 4 GiB of 4 GiB on n1; submit it with more --memory");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ extern "C" {  // glibc 2.36 forgets it
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -43,6 +44,7 @@ std::string ReadProc(pid_t pid, const char* name) {
 // "pid (name) state parent group session ...": the name may hold anything, blanks and brackets
 // included. Numbers as in proc(5), less the three before the state.
 std::optional<Process> ParseStat(pid_t pid, const std::string& stat) {
+  constexpr int kUserTime = 11;
   constexpr int kThreads = 17;
   constexpr int kStart = 19;
   std::istringstream fields(stat.substr(std::min(stat.rfind(')'), stat.size() - 1) + 1));
@@ -51,14 +53,22 @@ std::optional<Process> ParseStat(pid_t pid, const std::string& stat) {
   std::uint64_t threads = 0;
   std::string skipped;
   fields >> state >> process.parent >> process.group >> process.session;
-  for (int field = 4; field < kThreads; ++field) {
+  for (int field = 4; field < kUserTime; ++field) {
+    fields >> skipped;
+  }
+  std::array<std::uint64_t, 4> ticks{};  // user and system time, and those of children
+  for (std::uint64_t& some : ticks) {
+    fields >> some;
+  }
+  process.cpu_ticks = std::accumulate(ticks.begin(), ticks.end(), std::uint64_t{0});
+  for (int field = kUserTime + static_cast<int>(ticks.size()); field < kThreads; ++field) {
     fields >> skipped;
   }
   fields >> threads;
   for (int field = kThreads + 1; field < kStart; ++field) {
     fields >> skipped;
   }
-  fields >> process.start;
+  fields >> process.start >> skipped >> process.resident_pages;
   // A process whose first thread has ended shows as a zombie while others go on.
   process.dead = (state == 'Z' && threads <= 1) || state == 'X';
   return fields ? std::optional(process) : std::nullopt;

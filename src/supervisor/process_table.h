@@ -17,8 +17,10 @@ struct Process {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
-  std::uint64_t start = 0;  // in clock ticks since the machine was started
-  bool dead = false;        // only waits for its parent to take notice
+  std::uint64_t start = 0;           // in clock ticks since the machine was started
+  std::uint64_t cpu_ticks = 0;       // CPU time, with that of its children whose end it has seen
+  std::uint64_t resident_pages = 0;  // of memory, those that others have, too, included
+  bool dead = false;                 // only waits for its parent to take notice
 };
 
 [[nodiscard]] std::optional<Process> FindProcess(pid_t pid);

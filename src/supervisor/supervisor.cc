@@ -39,6 +39,7 @@
 #include "supervisor/launch/worker_end.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
+#include "supervisor/use_meter.h"
 #include "supervisor/worker.h"
 #include "supervisor/worker_environment.h"
 
@@ -169,6 +170,7 @@ class Supervisor {
   bool limits_memory_ = false;  // a launcher has put it into a group of its own
   bool memory_kills_told_ = false;
   Clock::time_point next_memory_look_;
+  UseMeter use_{limits_memory_, Clock::now()};
 };
 
 Supervisor::Supervisor(Prepared prepared)
@@ -527,6 +529,8 @@ void Supervisor::SignalWorkers(int signal) {
 // ---------------------------------------------------------------------------------------- reports
 
 void Supervisor::TellChange() {
+  use_.LookIfDue(Clock::now());
+  course_.SetUse(use_.use());
   const std::optional<AttemptCourse::Change> change =
       course_.TakeChange(job_server_.training(), job_server_.stages().seconds(), Clock::now());
   if (!change) {
@@ -540,6 +544,8 @@ void Supervisor::TellChange() {
 }
 
 void Supervisor::WriteLastReport() {
+  use_.Look();
+  course_.SetUse(use_.use());
   const v1::AttemptReport report =
       course_.LastReport(job_server_.training(), job_server_.stages().seconds());
   // A full disk may well have been filled by the job and be cleared now that it has ended.
@@ -557,7 +563,7 @@ void Supervisor::WriteLastReport() {
 // ---------------------------------------------------------------------------------------- waiting
 
 Clock::time_point Supervisor::NextDue() const {
-  Clock::time_point due = course_.next_due();
+  Clock::time_point due = std::min(course_.next_due(), use_.next_due());
   if (!course_.is_asked_to_leave()) {
     due = std::min(due, next_lease_look_);
   }

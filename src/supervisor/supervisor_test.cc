@@ -313,6 +313,21 @@ TEST_F(SupervisorTest, ACommandRunsAndItsExitCodeArrives) {
   EXPECT_EQ(StatesOf(reports_[1]), (std::vector{AttemptReport::RUNNING, AttemptReport::EXITED}));
 }
 
+// The second loop is in a grandchild whose parent does not wait for it.
+TEST_F(SupervisorTest, TheLastReportHasTheCpuTimeAndMemoryOfAllProcesses) {
+  const std::string loop = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+  const AttemptReport one = RunToEnd(Shell(1, loop));
+  EXPECT_GT(one.use().cpu_micros(), 10'000);
+  EXPECT_GT(one.use().peak_memory(), 500'000);
+  const AttemptReport two =
+      RunToEnd(Shell(2, fmt::format("(({}; : >{}/go) &); {}; while ! [ -e "
+                                    "{}/go ]; do sleep 0.01; done",
+                                    loop, scratch_.path(), loop, scratch_.path())));
+  EXPECT_GT(two.use().cpu_micros(), one.use().cpu_micros() * 5 / 4);
+  const AttemptReport memory = RunToEnd(Attempt(3, {"python3", "-c", "text = b'x' * (200 << 20)"}));
+  EXPECT_GT(memory.use().peak_memory(), 200 << 20);
+}
+
 TEST_F(SupervisorTest, AnExitWithZeroWithoutNoticeIsTheEndOfTheTraining) {
   const AttemptReport end = RunToEnd(Shell(1, "true"));
   EXPECT_EQ(end.exit_code(), 0);

@@ -263,6 +263,12 @@ std::string SecondsText(TimePoint at) {
 
 std::span<const LogFormat> LogFormats() { return kLogFormats; }
 
+std::vector<std::string_view> NamesOf(const LogFormat& format) {
+  return {format.name,   format.user,    format.queue,      format.types,    format.state,
+          format.gpus,   format.workers, format.milli_gpus, format.cpus,     format.memory_mib,
+          format.submit, format.start,   format.end,        format.duration, format.kind};
+}
+
 Result<Trace> ReadLog(io::CsvStream& table, const LogFormat& format, const TraceOptions& options) {
   for (const std::string_view name : {format.submit, format.start, format.end}) {
     if (!format.without_times.empty() && table.Column({name}) < 0) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/try.h"
 #include "io/csv_reader.h"
@@ -61,6 +62,8 @@ struct LogFormat {
 
 // In the order in which they are listed.
 [[nodiscard]] std::span<const LogFormat> LogFormats();
+// The columns that it reads.
+[[nodiscard]] std::vector<std::string_view> NamesOf(const LogFormat& format);
 
 // Errors: columns that make the table something else than a log of jobs; those of ReadRows.
 [[nodiscard]] Result<Trace> ReadLog(io::CsvStream& table, const LogFormat& format,

@@ -276,19 +276,15 @@ Result<std::string> FormatOfMap(const ColumnMap& map, const TraceOptions& option
   return is_of_another ? Result<std::string>(std::string()) : is_native.error();
 }
 
-// What --map leaves without a meaning.
-void NoteUnread(const CsvFormat& format, const io::CsvHeader& table, Trace& trace) {
-  const std::vector<std::string_view> known = NamesOf(format);
-  std::vector<std::string> unread;
+std::vector<std::string> NamesBeside(std::span<const std::string_view> known,
+                                     const io::CsvHeader& table) {
+  std::vector<std::string> others;
   for (const std::string& name : table.header()) {
     if (!io::IsIndexColumn(name) && std::find(known.begin(), known.end(), name) == known.end()) {
-      unread.push_back(name);
+      others.push_back(name);
     }
   }
-  if (!unread.empty()) {
-    trace.notes.push_back(
-        table.BadHeader("columns that are not read: " + io::NameList(unread)).message);
-  }
+  return others;
 }
 
 Result<Trace> ReadTable(io::CsvStream table, const ColumnMap& map, TraceOptions options) {
@@ -296,7 +292,11 @@ Result<Trace> ReadTable(io::CsvStream table, const ColumnMap& map, TraceOptions 
   RETURN_IF_ERROR(map.Apply(table));
   ASSIGN_OR_RETURN(const LogFormat* log, FindLog(table, options));
   if (log != nullptr) {
-    return ReadLog(table, *log, options);
+    Result<Trace> trace = ReadLog(table, *log, options);
+    if (trace.ok()) {
+      trace.value().unread = NamesBeside(NamesOf(*log), table);
+    }
+    return trace;
   }
   ASSIGN_OR_RETURN(CsvFormat format, ChooseFormat(table, options));
   if (!map.empty()) {
@@ -307,8 +307,14 @@ Result<Trace> ReadTable(io::CsvStream table, const ColumnMap& map, TraceOptions 
   columns.UseUnit(options.unit);
   columns.UseStampsLike(table.FirstValue(columns.at(Native("submit_time"))));
   Result<Trace> trace = ReadByColumns(table, columns, format.shown.name, options);
-  if (trace.ok() && !map.empty()) {
-    NoteUnread(format, table, trace.value());
+  if (!trace.ok()) {
+    return trace;
+  }
+  trace.value().unread = NamesBeside(NamesOf(format), table);
+  if (const std::vector<std::string>& unread = trace.value().unread;
+      !map.empty() && !unread.empty()) {  // --map leaves them without a meaning
+    trace.value().notes.push_back(
+        table.BadHeader("columns that are not read: " + io::NameList(unread)).message);
   }
   return trace;
 }

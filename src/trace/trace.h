@@ -56,6 +56,8 @@ struct Trace {
   std::map<std::string, std::int64_t> states;
   // Worth telling of the file as a whole: columns that were not read. "file:line: ..."
   std::vector<std::string> notes;
+  // Columns and fields of the log of which nothing was taken, by their names there.
+  std::vector<std::string> unread;
   // What the NodeIds of JobTraits::devices count until BindDevices; empty: no job names any.
   std::vector<DeviceNode> device_nodes;
 };

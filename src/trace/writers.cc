@@ -165,6 +165,19 @@ Result<std::string> WriteTrace(const Trace& trace, std::string_view format) {
   return writer.write({.jobs = trace.jobs, .nodes = trace.device_nodes});
 }
 
+std::vector<std::pair<std::string, std::size_t>> StatedIn(const Trace& trace) {
+  std::vector<std::pair<std::string, std::size_t>> stated;
+  model::ForEachJobField<model::IsInTraces>([&](const auto& field) {
+    const auto jobs = static_cast<std::size_t>(std::count_if(
+        trace.jobs.begin(), trace.jobs.end(),
+        [&field](const JobSpec& job) { return field.info.required || model::States(job, field); }));
+    if (jobs > 0) {
+      stated.emplace_back(field.info.columns.front(), jobs);
+    }
+  });
+  return stated;
+}
+
 Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& after) {
   if (before.jobs.size() != after.jobs.size()) {
     return Failed(fmt::format("{}: {} jobs of {} are read back; expected all of them", after.path,

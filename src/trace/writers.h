@@ -45,6 +45,9 @@ struct TraceWriter {
 // (kInvalidArgument); a job that the format cannot express, named with file and line.
 [[nodiscard]] Result<std::string> WriteTrace(const Trace& trace, std::string_view format);
 
+// How many jobs state what: the columns of the native format, in their order, that any job states.
+[[nodiscard]] std::vector<std::pair<std::string, std::size_t>> StatedIn(const Trace& trace);
+
 // What jobs of `before` state and the jobs of `after`, the same ones as read back, do not state or
 // state otherwise: the columns of the native format. Errors: it has another number of jobs.
 [[nodiscard]] Result<std::vector<std::string>> LostBetween(const Trace& before, const Trace& after);

@@ -234,13 +234,17 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         return nothing_left(job)
 
     def memory() -> str:
-        """One job uses more than it asked for, beside one that keeps to it and ends well."""
-        limits = ("--memory", "128M", "--cpus", "1", "--max-restarts", "0")
-        modest = run("import time; time.sleep(8)", *limits)
-        job = run(TAKE_MEMORY, *limits)
+        """One of 20 jobs uses more than it asked for; the others keep to it and end well."""
+        limits = ("--gpus", "0", "--memory", "128M", "--max-restarts", "0", "--cpus")
+        modest = [stage.submit(BEN, ["sh", "-c", "sleep 15"], *limits, "0.05") for _ in range(19)]
+        job = run(TAKE_MEMORY, *limits, "0.5")
         stage.wait_for(BEN, job, *ENDED)
-        if stage.wait_for(BEN, modest, *ENDED)["state"] != "completed":
-            return f"exit status 0: the other job has ended, too: {stage.reason(BEN, modest)}"
+        for other in modest:
+            if stage.wait_for(BEN, other, *ENDED)["state"] != "completed":
+                return f"exit status 0: another job has ended, too: {stage.reason(BEN, other)}"
+        used = stage.job(BEN, job)["use"]
+        if not (100 << 20) < int(used["peak_memory"]) <= (128 << 20) == int(used["memory_given"]):
+            return f"exit status 0: its use is told as {used}"
         return nothing_left(job)
 
     def kill_supervisors() -> str:
@@ -260,7 +264,7 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         Attack("a stopped supervisor keeps its job", killed, hang, logged=""),
         Attack("take a node away by killing one's own supervisors", ("its supervisor has vanished in",),
                kill_supervisors, logged=""),
-        Attack("more memory than its limit, in a child", ("out of memory: 0.125 GiB of 0.125 GiB",), memory,
+        Attack("more memory than its limit, in a child", ("out of memory: 0.125 GiB of 0.125 GiB on n0;",), memory,
                logged=""),
     ]
 

@@ -183,7 +183,8 @@ class Stage:
                       env=self.environment(user, port, service))
 
     def submit(self, user: str, command: list, *options: object) -> int:
-        answer = self.ask(user, "submit", "--gpus", "1", *options, "--", *command)
+        gpus = () if "--gpus" in options else ("--gpus", "1")
+        answer = self.ask(user, "submit", *gpus, *options, "--", *command)
         expect(answer.returncode == 0, f"submit: {answer.stderr}")
         return int(re.search(r"\d+", answer.stdout).group())
 

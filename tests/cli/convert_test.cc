@@ -80,6 +80,25 @@ TEST(TraceConvertTest, SaysWhatIsLost) {
             out + ": 400 jobs, format swf, 0 rows skipped\n");
 }
 
+TEST(TraceConvertTest, SaysWhatItTakesOfALogAndLeaves) {
+  const std::string in =
+      WriteScratch("log.csv",
+                   "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time\n"
+                   "1,u,v,1,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:05,"
+                   "2020-04-01 00:00:09\n"
+                   "2,u,v,1,0,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:05,"
+                   "2020-04-01 00:00:09\n");
+  const std::string out = ScratchPath("taken.csv");
+  EXPECT_EQ(RunTrainyard("trace convert --force " + in + " " + out).out,
+            out +
+                ": 2 jobs, 0 rows skipped, helios to native\n"
+                "taken: job_id, submit_time, gpus, duration, user, queue of all jobs, cpus of 1\n"
+                "left:  'node_num'\n");
+  const std::string json = RunTrainyard("trace convert --force --json " + in + " " + out).out;
+  EXPECT_NE(json.find("\"cpus\": 1"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"left\": [\n    \"node_num\"\n  ]"), std::string::npos) << json;
+}
+
 TEST(TraceConvertTest, ReplacesAFileOnlyWhenTold) {
   const std::string in = WriteScratch("in.csv", "job_id,submit_time,gpus,duration\na,0,1,5\n");
   const std::string out = WriteScratch("there.csv", "mine");

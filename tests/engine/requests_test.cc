@@ -20,6 +20,7 @@
 #include "scheduler/node_choices.h"
 #include "scheduler/packing.h"
 #include "support/sanitized.h"
+#include "support/sensitive_jobs.h"
 
 namespace trainyard {
 namespace {
@@ -427,6 +428,43 @@ TEST(RequestsTest, WhoIsSilentStartsBesideWhoAsks) {
               (std::vector<double>{0, 1, 2, 3}))
         << placement;
   }
+}
+
+// What nobody needs goes to who asks for less than would be best; never less than it asks for.
+TEST(RequestsTest, SynergyTunesAboveWhatIsAskedFor) {
+  const HungryModels rates;
+  Cluster cluster = MakeCluster(2, 4);
+  for (NodeSpec& node : cluster.nodes) {
+    node.capacity = {.milli_cpus = 24'000, .memory_mib = std::int64_t{500} * 1024};
+  }
+  const auto job = [](double submit, int gpus, const char* model, std::int64_t cpus) {
+    JobSpec made = MakeJob(submit, gpus, 1);
+    made.duration.reset();
+    made.model = model;
+    made.iterations = 90;
+    return cpus == 0 ? made
+                     : Asking(std::move(made),
+                              {.cpus = {.milli = cpus * 1000}, .memory = {}, .nodes = {}});
+  };
+  const auto ends = [&](std::vector<JobSpec> jobs) {
+    const TestResult result = RunTest({.jobs = std::move(jobs),
+                                       .cluster = cluster,
+                                       .policy = "fifo",
+                                       .placement = "synergy",
+                                       .rates = &rates});
+    EXPECT_TRUE(result.status.ok()) << result.status.error().message;
+    std::vector<double> times;
+    for (std::size_t i = 0; i < result.records.size(); ++i) {
+      times.push_back(result.end(i));
+    }
+    return times;
+  };
+  EXPECT_EQ(ends({job(0, 1, "9", 3)}), (std::vector<double>{10})) << "alone: all that it prefers";
+  EXPECT_EQ(ends({job(0, 4, "9", 12)}), (std::vector<double>{15})) << "all 24 of its node";
+  EXPECT_EQ(ends({job(0, 1, "9", 3), job(0, 3, "6", 0), job(0, 4, "6", 0)}),
+            (std::vector<double>{15, 15, 15}))
+      << "the 18 that the silent job prefers are its own; 3 are left beside 3";
+  EXPECT_EQ(ends({job(0, 8, "6", 24)}), (std::vector<double>{15}));
 }
 
 // The head waits for CPUs and not for GPUs; who does not delay it goes before.

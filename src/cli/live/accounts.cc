@@ -64,7 +64,7 @@ std::vector<std::string> UsageFieldNames() {
 
 std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<std::string>& by) {
   std::vector<std::string> cells;
-  cells.reserve(by.size() + 1);
+  cells.reserve(by.size() + 3);
   for (const std::string& name : by) {
     const auto* const field = std::find_if(kUsageFields.begin(), kUsageFields.end(),
                                            [&name](const auto& one) { return one.first == name; });
@@ -76,10 +76,17 @@ std::vector<std::string> UsageCells(const v1::UsageRow& row, const std::vector<s
 void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
   constexpr double kMicrosOfHour = 3600e6;
   constexpr double kSmall = 100;  // hours
-  const int digits = static_cast<double>(reply.gpu_micros()) / kMicrosOfHour < kSmall ? 4 : 2;
   constexpr double kMicros = 1e6;
+  const auto hours = [](std::int64_t micros, std::int64_t all) {
+    const int digits = static_cast<double>(all) / kMicrosOfHour < kSmall ? 4 : 2;
+    return fmt::format("{:.{}f}", static_cast<double>(micros) / kMicrosOfHour, digits);
+  };
   std::vector<std::vector<std::string>> rows{options.by};
-  rows.front().emplace_back(options.csv ? "gpu_seconds" : "GPU hours");
+  if (options.csv) {
+    rows.front().insert(rows.front().end(), {"gpu_seconds", "cpu_seconds_given", "cpu_seconds"});
+  } else {
+    rows.front().insert(rows.front().end(), {"GPU hours", "CPU hours given", "CPU hours used"});
+  }
   for (const v1::UsageRow& row : reply.rows()) {
     rows.push_back(UsageCells(row, options.by));
     for (std::string& cell : rows.back()) {
@@ -87,9 +94,13 @@ void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
       io::AppendCsvField(cell, quoted);
       cell = options.csv ? quoted : OrDash(cell);
     }
-    const auto micros = static_cast<double>(row.gpu_micros());
-    rows.back().push_back(options.csv ? fmt::format("{:.6f}", micros / kMicros)
-                                      : fmt::format("{:.{}f}", micros / kMicrosOfHour, digits));
+    for (const auto& [micros, all] : {std::pair(row.gpu_micros(), reply.gpu_micros()),
+                                      std::pair(row.cpu_given_micros(), reply.cpu_given_micros()),
+                                      std::pair(row.cpu_micros(), reply.cpu_micros())}) {
+      rows.back().push_back(options.csv
+                                ? fmt::format("{:.6f}", static_cast<double>(micros) / kMicros)
+                                : hours(micros, all));
+    }
   }
   if (options.csv) {
     for (const std::vector<std::string>& row : rows) {
@@ -97,8 +108,10 @@ void PrintUsage(const v1::UsageReply& reply, const UsageOptions& options) {
     }
     return;
   }
-  fmt::print("{}{:.{}f} GPU hours in all\n", TableText(rows),
-             static_cast<double>(reply.gpu_micros()) / kMicrosOfHour, digits);
+  fmt::print("{}{} GPU hours in all; {} CPU hours given, {} used\n", TableText(rows),
+             hours(reply.gpu_micros(), reply.gpu_micros()),
+             hours(reply.cpu_given_micros(), reply.cpu_given_micros()),
+             hours(reply.cpu_micros(), reply.cpu_micros()));
 }
 
 Status ShowUsage(const UsageOptions& options) {
@@ -238,7 +251,7 @@ void AddAudit(CLI::App& app, Command& chosen) {
 
 void AddUsage(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<UsageOptions>();
-  CLI::App* command = app.add_subcommand("usage", "who has held GPUs, and for how long");
+  CLI::App* command = app.add_subcommand("usage", "who has held GPUs and CPUs, and for how long");
   command
       ->add_option("--by", options->by,
                    fmt::format("sums for each of: {}", fmt::join(UsageFieldNames(), ", ")))
@@ -247,7 +260,7 @@ void AddUsage(CLI::App& app, Command& chosen) {
       ->default_str("user");
   command->add_option("--from", options->from, "the first day, such as 2026-05-01 (UTC)");
   command->add_option("--to", options->to, "the last day");
-  command->add_flag("--csv", options->csv, "as CSV, in GPU seconds");
+  command->add_flag("--csv", options->csv, "as CSV, in seconds");
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return ShowUsage(*options); }; });
 }

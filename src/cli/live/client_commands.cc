@@ -25,6 +25,7 @@
 #include "cli/live/job_changes.h"
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
+#include "cli/live/status/use_text.h"
 #include "cli/numbers.h"
 #include "identity/token.h"
 #include "live/jobs/job_request.h"
@@ -194,6 +195,9 @@ void AddTraining(const v1::JobStatus& job, double now, DetailLines& lines) {
     if (const std::string share = ShareText(grant.share()); !share.empty()) {
       lines.emplace_back("share", job.grants_size() == 1 ? share : grant.node() + ": " + share);
     }
+  }
+  if (job.has_use()) {
+    lines.emplace_back("used", UseText(job.use()));
   }
   if (job.metrics_size() > 0) {
     lines.emplace_back("metrics", MetricsText(job));
@@ -581,8 +585,9 @@ std::string TimeText(double seconds) { return seconds > 0 ? base::ShortDuration(
 
 // A row for each partition: the default one has a star, as in sinfo.
 std::string PartitionsText(const v1::NodesReply& reply) {
-  std::vector<std::vector<std::string>> rows{
-      {"partition", "nodes up", "gpus used", "max gpus", "max time", "default time", "nodes"}};
+  std::vector<std::vector<std::string>> rows{{"partition", "nodes up", "gpus used", "max gpus",
+                                              "max time", "default time", "default cpus",
+                                              "default memory", "nodes"}};
   for (const v1::PartitionStatus& partition : reply.partitions()) {
     std::vector<std::string> names;
     int up = 0;
@@ -602,6 +607,7 @@ std::string PartitionsText(const v1::NodesReply& reply) {
                     fmt::format("{}/{}", up, names.size()), fmt::format("{}/{}", used, gpus),
                     partition.max_gpus() > 0 ? std::to_string(partition.max_gpus()) : "-",
                     TimeText(partition.max_time_s()), TimeText(partition.default_time_s()),
+                    OrDash(partition.default_cpus()), OrDash(partition.default_memory()),
                     OrDash(base::FoldNames(names))});
   }
   return reply.partitions().empty() ? "" : "\n" + TableText(rows);

@@ -175,6 +175,15 @@ void AddUpdate(CLI::App& app, Command& chosen) {
     if (live::UpdatableFieldOf(key) == nullptr) {
       continue;
     }
+    if (option.type.empty()) {
+      command
+          ->add_option_function<bool>(
+              UpdateOption(key),
+              [options, key](bool flag) { options->values.emplace_back(key, flag ? "true" : ""); },
+              std::string(option.help))
+          ->type_name("true|false");
+      continue;
+    }
     command
         ->add_option_function<std::string>(
             UpdateOption(key),

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "cli/reading.h"
 #include "io/archive/pack.h"
 #include "io/json.h"
+#include "io/table_faults.h"
 #include "results/write/output_file.h"
 #include "trace/trace.h"
 #include "trace/writers.h"
@@ -84,21 +86,45 @@ Result<std::vector<std::string>> WriteOut(const ConvertCommand& command, const t
   return lost;
 }
 
+// "job_id, gpus, user of all jobs, time_limit of 24132, cpus of 7"
+std::string TakenText(const std::vector<std::pair<std::string, std::size_t>>& taken,
+                      std::size_t jobs) {
+  std::string of_all;
+  std::string of_some;
+  for (const auto& [column, count] : taken) {
+    if (count == jobs) {
+      of_all += (of_all.empty() ? "" : ", ") + column;
+    } else {
+      of_some += fmt::format(", {} of {}", column, count);
+    }
+  }
+  return of_all + " of all jobs" + of_some;
+}
+
 void ReportConversion(const ConvertCommand& command, const trace::Trace& trace,
                       const std::string& to, const std::vector<std::string>& lost) {
   if (!lost.empty()) {
     fmt::print(stderr, "not in format {}: {}\n", to, fmt::join(lost, ", "));
   }
+  const std::vector<std::pair<std::string, std::size_t>> taken = trace::StatedIn(trace);
   if (command.json) {
+    nlohmann::ordered_json counts = nlohmann::ordered_json::object();
+    for (const auto& [column, jobs] : taken) {
+      counts[column] = jobs;
+    }
     const nlohmann::ordered_json json{
         {"in", command.in}, {"out", command.out},        {"from", trace.format},
         {"to", to},         {"jobs", trace.jobs.size()}, {"skipped_rows", trace.skipped_rows},
-        {"lost", lost}};
+        {"taken", counts},  {"left", trace.unread},      {"lost", lost}};
     fmt::print("{}\n", json.dump(2));
     return;
   }
   fmt::print("{}: {} jobs, {} rows skipped, {} to {}\n", command.out, trace.jobs.size(),
              trace.skipped_rows, trace.format, to);
+  fmt::print("taken: {}\n", TakenText(taken, trace.jobs.size()));
+  if (!trace.unread.empty()) {
+    fmt::print("left:  {}\n", io::NameList(trace.unread));
+  }
 }
 
 Status Convert(const ConvertCommand& command) {

@@ -138,6 +138,7 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
   start.set_world_size(workers);
   start.set_node_rank(static_cast<int>(index));
   start.set_nodes(static_cast<int>(attempt.parts.size()));
+  start.set_node(state_.cluster.nodes[Index(part.node)].name);
   start.set_master_address(state_.nodes[attempt.parts.front().node].hello.address());
   start.set_master_port(MasterPort(id, attempt.number));
   start.set_grace(Milliseconds(state_.options.GraceOf(*job.request)));

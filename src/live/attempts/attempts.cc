@@ -25,6 +25,14 @@ v1::NodeShare ShareOf(const Part& part) {
   return share;
 }
 
+UseNote UseNoteOf(JobId job, std::uint32_t attempt, const Part& part) {
+  return {.job = job,
+          .node = part.node,
+          .attempt = attempt,
+          .use = part.use,
+          .memory_mib = part.soft.memory_mib};
+}
+
 bool LiveAttempt::is_over() const {
   return std::all_of(parts.begin(), parts.end(),
                      [](const Part& part) { return part.state == PartState::kExited; });

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "live/failures/failure_book.h"
+#include "live/measured/process_use.h"
+#include "live/notes.h"
 #include "model/event.h"
 #include "model/job_numbers.h"
 #include "model/touched.h"
@@ -49,13 +51,17 @@ struct Part {
   std::optional<double> iterations{};  // as reported last
   std::string late{};                  // AttemptReport::late
   PartData data = PartData::kUnasked;
-  double fetched = 0;  // kFetching: 0 to 1
+  double fetched = 0;                   // kFetching: 0 to 1
+  ProcessUse use{};                     // as reported last
+  std::optional<TimePoint> use_told{};  // since when the journal has not been told of it
 
   void Serialize(StateStream& stream);
 };
 
 // What the job has of the node beside its GPUs.
 [[nodiscard]] v1::NodeShare ShareOf(const Part& part);
+// What it has used until now.
+[[nodiscard]] UseNote UseNoteOf(JobId job, std::uint32_t attempt, const Part& part);
 
 struct LiveAttempt {
   std::uint32_t number = 0;

@@ -406,7 +406,7 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
                               " and has been given what it asked for; expected a job that waits");
   }
   if (Names(request, "queue") || Names(request, "time")) {
-    validation_.FillIn(wanted);
+    validation_.FillInQueueAndTime(wanted);
   }
   if (!state_.cluster.partitions.empty() && wanted.queue() != job.request->queue() &&
       state != v1::WAITING && state != v1::SUBMITTED) {

@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "model/conditions.h"
 #include "model/node_classes.h"
+#include "model/request/node_request.h"
 #include "profile/execution_model.h"
 
 namespace trainyard::live {
@@ -114,6 +115,18 @@ Status Validation::CheckDataSet(const JobTraits& traits) const {
 }
 
 void Validation::FillIn(v1::JobRequest& job) const {
+  const Partition* const partition = state_.cluster.PartitionOf(job.queue());
+  if (partition == nullptr) {
+    return;
+  }
+  FillInQueueAndTime(job);
+  if (NodeRequest request = AsksOf(job); partition->FillIn(job.gpus(), request)) {
+    job.set_cpus(request.cpus.milli > 0 ? model::TextOf(request.cpus) : "");
+    job.set_memory(request.memory.mib > 0 ? model::TextOf(request.memory) : "");
+  }
+}
+
+void Validation::FillInQueueAndTime(v1::JobRequest& job) const {
   const Partition* const partition = state_.cluster.PartitionOf(job.queue());
   if (partition == nullptr) {
     return;

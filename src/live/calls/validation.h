@@ -23,9 +23,11 @@ class Validation {
   // Must outlive it.
   explicit Validation(const CallContext& context) : context_(context), state_(context.state()) {}
 
-  // Where the cluster has partitions: the name of the default one, and the time limit of jobs that
-  // state none.
+  // Where the cluster has partitions, what the job does not state: the name of the default one, the
+  // time limit, CPUs and memory.
   void FillIn(v1::JobRequest& job) const;
+  // The first two alone.
+  void FillInQueueAndTime(v1::JobRequest& job) const;
   // Error: there is no such partition, or the job asks for more than it gives.
   [[nodiscard]] Status CheckPartition(JobSpec spec) const;
   // The job as the engine gets it. Errors: the request is wrong, or this cluster, its policy or its

@@ -21,23 +21,55 @@ TimePoint BeginOf(std::int64_t day, const LiveOptions& options) {
   return AtSeconds(since_zero * options.time_scale);
 }
 
+UsageKey KeyOf(const v1::JobRequest& request) {
+  return {.user = request.launch().has_owner() ? request.launch().owner().user() : request.user(),
+          .account = request.account(),
+          .queue = request.queue(),
+          .model = request.model()};
+}
+
 Holding HoldingOf(const Grant& grant, TimePoint since, const v1::JobRequest& request,
                   const Cluster& cluster) {
-  Holding holding{.since = since,
-                  .of = {.user = request.launch().has_owner() ? request.launch().owner().user()
-                                                              : request.user(),
-                         .account = request.account(),
-                         .queue = request.queue(),
-                         .model = request.model()}};
+  Holding holding{.since = since, .of = KeyOf(request)};
   for (const Slice& slice : grant.slices) {
-    if (slice.gpus != 0) {
-      holding.gpus.emplace_back(cluster.nodes[Index(slice.node)].name, std::popcount(slice.gpus));
+    if (slice.gpus != 0 || slice.soft.milli_cpus != 0) {
+      holding.nodes.push_back({.node = cluster.nodes[Index(slice.node)].name,
+                               .gpus = std::popcount(slice.gpus),
+                               .milli_cpus = slice.soft.milli_cpus});
     }
   }
   return holding;
 }
 
+Duration CpuTime(std::int64_t milli_cpus, Duration time) {
+  constexpr std::int64_t kMilli = 1000;
+  // In two parts: a month of a large node is beyond 64 bits in thousandths of microseconds.
+  const std::int64_t micros = time.count();
+  return Duration{micros / kMilli * milli_cpus + micros % kMilli * milli_cpus / kMilli};
+}
+
 }  // namespace
+
+std::int64_t JobUse::Count(const UseNote& note) {
+  std::erase_if(counted, [&note](const Counted& one) {
+    return one.attempt + kAttemptsKnown <= note.attempt;
+  });
+  auto known = std::find_if(counted.begin(), counted.end(), [&note](const Counted& one) {
+    return one.attempt == note.attempt && one.node == note.node;
+  });
+  if (known == counted.end()) {
+    known = counted.insert(known, {.attempt = note.attempt, .node = note.node});
+  }
+  const std::int64_t more = std::max<std::int64_t>(0, note.use.cpu_micros - known->cpu_micros);
+  known->cpu_micros += more;
+  used.cpu_micros += more;
+  if (note.use.peak_memory > used.peak_memory) {
+    used.peak_memory = note.use.peak_memory;
+    peak_node = note.node;
+    peak_memory_mib = note.memory_mib;
+  }
+  return more;
+}
 
 void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest& request,
                  const Cluster& cluster) {
@@ -51,8 +83,9 @@ void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest
   }
   if (const auto before = held_.find(action.job); before != held_.end()) {
     ForEachPart(*before->second, at, options_,
-                [this](std::int64_t day, UsageKey key, Duration time) {
-                  Edit(day)[std::move(key)] += time;
+                [&](std::int64_t day, UsageKey key, const UsageTimes& times) {
+                  jobs_[action.job].cpus_given += times.cpus;
+                  Edit(day)[std::move(key)] += times;
                 });
     held_.erase(before);
   }
@@ -60,6 +93,20 @@ void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest
     held_[action.job] =
         std::make_shared<const Holding>(HoldingOf(action.grant, at, request, cluster));
   }
+}
+
+void Usage::Note(const UseNote& note, TimePoint at, const v1::JobRequest& request,
+                 const Cluster& cluster) {
+  if (const std::int64_t more = jobs_[note.job].Count(note); more > 0) {
+    UsageKey key = KeyOf(request);
+    key.node = cluster.nodes[Index(note.node)].name;
+    Edit(DayOf(options_.UnixSeconds(at)))[std::move(key)].cpus_used += Duration{more};
+  }
+}
+
+JobUse Usage::UseOf(JobId job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? JobUse() : found->second;
 }
 
 std::shared_ptr<const Holding> Usage::HeldBy(JobId job) const {
@@ -90,36 +137,109 @@ void Usage::ForEachPart(const Holding& holding, TimePoint until, const LiveOptio
       end = BeginOf(++number + 1, options);
     }
     end = std::min(end, until);
-    for (const auto& [node, gpus] : holding.gpus) {
+    for (const NodeHolding& of : holding.nodes) {
       UsageKey key = holding.of;
-      key.node = node;
-      add(number, std::move(key), gpus * (end - from));
+      key.node = of.node;
+      add(number, std::move(key),
+          {.gpus = of.gpus * (end - from), .cpus = CpuTime(of.milli_cpus, end - from)});
     }
     from = end;
   }
 }
 
-void Usage::Serialize(StateStream& state) {
+std::map<std::int64_t, Usage::Day> Usage::CopyOfDays() const {
   std::map<std::int64_t, Day> days;
-  std::map<JobId, Holding> held;
   for (const auto& [number, day] : *days_) {
     days[number] = *day;
   }
-  for (const auto& [job, holding] : held_) {
-    held[job] = *holding;
+  return days;
+}
+
+void Usage::SetDays(std::map<std::int64_t, Day> days) {
+  auto read = std::make_shared<Days>();
+  for (auto& [number, day] : days) {
+    (*read)[number] = std::make_shared<const Day>(std::move(day));
   }
-  state(days, held);
-  if (state.reading()) {
-    auto read = std::make_shared<Days>();
-    for (auto& [number, day] : days) {
-      (*read)[number] = std::make_shared<const Day>(std::move(day));
+  days_ = std::move(read);
+  own_.clear();
+}
+
+void Usage::SerializeGpus(StateStream& state) {
+  struct HeldGpus {
+    TimePoint since{};
+    UsageKey of{};
+    std::vector<std::pair<std::string, int>> gpus{};
+
+    void Serialize(StateStream& to) { to(since, of, gpus); }
+  };
+  std::map<std::int64_t, std::map<UsageKey, Duration>> times;
+  std::map<JobId, HeldGpus> held;
+  for (const auto& [number, day] : *days_) {
+    for (const auto& [key, of] : *day) {
+      times[number][key] = of.gpus;
     }
-    days_ = std::move(read);
-    own_.clear();
-    held_.clear();
-    for (auto& [job, holding] : held) {
-      held_[job] = std::make_shared<const Holding>(std::move(holding));
+  }
+  for (const auto& [job, holding] : held_) {
+    HeldGpus& gpus = held[job] = {.since = holding->since, .of = holding->of};
+    for (const NodeHolding& node : holding->nodes) {
+      gpus.gpus.emplace_back(node.node, node.gpus);
     }
+  }
+  state(times, held);
+  if (!state.reading()) {
+    return;
+  }
+  std::map<std::int64_t, Day> days;
+  for (const auto& [number, day] : times) {
+    for (const auto& [key, time] : day) {
+      days[number][key].gpus = time;
+    }
+  }
+  SetDays(std::move(days));
+  held_.clear();
+  for (auto& [job, of] : held) {
+    Holding holding{.since = of.since, .of = std::move(of.of)};
+    for (auto& [node, gpus] : of.gpus) {
+      holding.nodes.push_back({.node = std::move(node), .gpus = gpus});
+    }
+    held_[job] = std::make_shared<const Holding>(std::move(holding));
+  }
+}
+
+// A snapshot without it is one of a program that has counted GPUs alone.
+void Usage::SerializeCpus(StateStream& state) {
+  std::map<std::int64_t, std::map<UsageKey, std::pair<Duration, Duration>>> times;
+  std::map<JobId, std::vector<std::int64_t>> held;  // milli CPUs, in the order of nodes
+  for (const auto& [number, day] : *days_) {
+    for (const auto& [key, of] : *day) {
+      times[number][key] = {of.cpus, of.cpus_used};
+    }
+  }
+  for (const auto& [job, holding] : held_) {
+    std::vector<std::int64_t>& cpus = held[job];
+    for (const NodeHolding& node : holding->nodes) {
+      cpus.push_back(node.milli_cpus);
+    }
+  }
+  state(times, held, jobs_);
+  if (!state.reading()) {
+    return;
+  }
+  std::map<std::int64_t, Day> days = CopyOfDays();
+  for (const auto& [number, day] : times) {
+    for (const auto& [key, of] : day) {
+      days[number][key].cpus = of.first;
+      days[number][key].cpus_used = of.second;
+    }
+  }
+  SetDays(std::move(days));
+  for (auto& [job, holding] : held_) {
+    Holding with = *holding;
+    const std::vector<std::int64_t>& cpus = held[job];
+    for (std::size_t i = 0; i < std::min(cpus.size(), with.nodes.size()); ++i) {
+      with.nodes[i].milli_cpus = cpus[i];
+    }
+    holding = std::make_shared<const Holding>(std::move(with));
   }
 }
 

@@ -54,6 +54,10 @@ constexpr std::array kFields{
     UpdatableField{"nodes",
                    [](const Request& values, Request& job) { job.set_nodes(values.nodes()); },
                    [](const Request& job) { return job.nodes(); }},
+    UpdatableField{
+        "exclusive",
+        [](const Request& values, Request& job) { job.set_exclusive(values.exclusive()); },
+        [](const Request& job) { return job.exclusive() ? std::string("true") : std::string(); }},
     UpdatableField{"tmp", [](const Request& values, Request& job) { job.set_tmp(values.tmp()); },
                    [](const Request& job) { return job.tmp(); }},
     UpdatableField{

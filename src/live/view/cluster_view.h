@@ -40,7 +40,8 @@ struct JobEntry {
   Attempts::Current attempts;
   std::map<std::string, double> metrics;
   History::Events history;               // null: there is none
-  std::shared_ptr<const Holding> usage;  // null: it holds no GPUs
+  std::shared_ptr<const Holding> usage;  // null: it holds nothing
+  JobUse use;
   std::string changed_by;
   std::string holder;  // who holds it
   FailureEffect failures;

@@ -19,6 +19,7 @@
 #include "live/view/reasons.h"
 #include "live/view/usage_sums.h"
 #include "model/node_classes.h"
+#include "model/request/node_request.h"
 #include "service/call_error.h"
 #include "service/calls.h"
 
@@ -162,6 +163,35 @@ void Statuses::PutProgress(JobId id, v1::JobStatus& status) const {
   }
 }
 
+// What it has been given beside GPUs, and has used.
+void Statuses::PutUse(JobId id, v1::JobStatus& status) const {
+  const JobEntry& entry = view_.job(id);
+  JobUse use = entry.use;
+  for (const LiveAttempt& attempt : entry.attempts.list) {
+    for (const Part& part : attempt.parts) {
+      if (!(part.use == ProcessUse{})) {
+        use.Count(UseNoteOf(id, attempt.number, part));
+      }
+    }
+  }
+  if (use.used == ProcessUse{}) {
+    return;
+  }
+  if (entry.usage != nullptr) {
+    Usage::ForEachPart(*entry.usage, now_, options_,
+                       [&use](std::int64_t /*day*/, const UsageKey& /*key*/,
+                              const UsageTimes& times) { use.cpus_given += times.cpus; });
+  }
+  v1::JobUse& told = *status.mutable_use();
+  constexpr double kMicros = 1e6;
+  constexpr std::int64_t kMib = std::int64_t{1} << 20;
+  told.set_cpu_s_given(Seconds(RealTime(use.cpus_given)));
+  told.set_cpu_s(static_cast<double>(use.used.cpu_micros) / kMicros);
+  told.set_peak_memory(use.used.peak_memory);
+  told.set_memory_given(use.peak_memory_mib * kMib);
+  told.set_peak_node(view_.cluster().nodes[Index(use.peak_node)].name);
+}
+
 v1::JobStatus Statuses::StatusOf(JobId job) const {
   Reasons reasons(view_, now_, service::Principal::OwnerOf(*view_.job(job).live.request),
                   Reasons::Depth::kFull);
@@ -190,6 +220,7 @@ v1::JobStatus Statuses::StatusOf(JobId id, Reasons& reasons) const {
   PutGrants(id, status);
   PutTimes(id, status);
   PutProgress(id, status);
+  PutUse(id, status);
   status.set_reason(reasons.Of(id, status.state()));
   status.set_note(job.note);
   status.set_held(entry.held);
@@ -375,6 +406,12 @@ v1::PartitionStatus MessageOf(const Partition& partition) {
   status.set_max_gpus(partition.most_gpus);
   status.set_max_time_s(Seconds(partition.longest));
   status.set_default_time_s(Seconds(partition.default_time));
+  if (partition.default_cpus.milli > 0) {
+    status.set_default_cpus(model::TextOf(partition.default_cpus));
+  }
+  if (partition.default_memory.mib > 0) {
+    status.set_default_memory(model::TextOf(partition.default_memory));
+  }
   return status;
 }
 

@@ -66,6 +66,7 @@ class Statuses {
   void PutHistory(JobId job, TimePoint from, v1::JobStatus& status) const;
   void PutTimes(JobId job, v1::JobStatus& status) const;
   void PutGrants(JobId job, v1::JobStatus& status) const;
+  void PutUse(JobId job, v1::JobStatus& status) const;
   void PutProgress(JobId job, v1::JobStatus& status) const;
 
   const ClusterView& view_;

@@ -50,7 +50,7 @@ class Adder {
   Adder(const v1::UsageRequest& request, By by, const std::optional<std::string>& only)
       : request_(request), by_(std::move(by)), only_(only) {}
 
-  void Add(std::int64_t day, const UsageKey& key, Duration time) {
+  void Add(std::int64_t day, const UsageKey& key, const UsageTimes& times) {
     const bool is_asked = (!request_.has_from_day() || day >= request_.from_day()) &&
                           (!request_.has_to_day() || day <= request_.to_day()) &&
                           (!only_ || key.user == *only_);
@@ -61,7 +61,7 @@ class Adder {
     for (const Field field : by_.fields) {
       of.*field = key.*field;
     }
-    sums_[{by_.day ? day : 0, std::move(of)}] += time;
+    sums_[{by_.day ? day : 0, std::move(of)}] += times;
   }
   [[nodiscard]] v1::UsageReply Reply() const;
 
@@ -69,7 +69,7 @@ class Adder {
   const v1::UsageRequest& request_;
   const By by_;
   const std::optional<std::string>& only_;
-  std::map<std::pair<std::int64_t, UsageKey>, Duration> sums_;
+  std::map<std::pair<std::int64_t, UsageKey>, UsageTimes> sums_;
 };
 
 // "2026-11-28"
@@ -81,7 +81,8 @@ std::string DateText(std::int64_t day) {
 
 v1::UsageReply Adder::Reply() const {
   v1::UsageReply reply;
-  for (const auto& [of, time] : sums_) {
+  UsageTimes all;
+  for (const auto& [of, times] : sums_) {
     v1::UsageRow& row = *reply.add_rows();
     row.set_user(of.second.user);
     row.set_account(of.second.account);
@@ -89,9 +90,14 @@ v1::UsageReply Adder::Reply() const {
     row.set_model(of.second.model);
     row.set_node(of.second.node);
     row.set_day(by_.day ? DateText(of.first) : std::string());
-    row.set_gpu_micros(time.count());
-    reply.set_gpu_micros(reply.gpu_micros() + time.count());
+    row.set_gpu_micros(times.gpus.count());
+    row.set_cpu_given_micros(times.cpus.count());
+    row.set_cpu_micros(times.cpus_used.count());
+    all += times;
   }
+  reply.set_gpu_micros(all.gpus.count());
+  reply.set_cpu_given_micros(all.cpus.count());
+  reply.set_cpu_micros(all.cpus_used.count());
   return reply;
 }
 
@@ -102,14 +108,14 @@ Result<v1::UsageReply> SumUsage(const HeldUntil& all, const v1::UsageRequest& re
   ASSIGN_OR_RETURN(By by, ByOf(request));
   Adder sums(request, std::move(by), only);
   for (const auto& [number, day] : all.days) {
-    for (const auto& [key, time] : *day) {
-      sums.Add(number, key, time);
+    for (const auto& [key, times] : *day) {
+      sums.Add(number, key, times);
     }
   }
   for (const Holding* const held : all.held) {
     Usage::ForEachPart(*held, all.until, all.options,
-                       [&sums](std::int64_t day, const UsageKey& key, Duration time) {
-                         sums.Add(day, key, time);
+                       [&sums](std::int64_t day, const UsageKey& key, const UsageTimes& times) {
+                         sums.Add(day, key, times);
                        });
   }
   return sums.Reply();

@@ -34,6 +34,7 @@ void ViewWriter::RefreshJob(JobId id) {
                                                    .metrics = state_.metrics.Of(id),
                                                    .history = state_.history.Of(id),
                                                    .usage = state_.usage.HeldBy(id),
+                                                   .use = state_.usage.UseOf(id),
                                                    .changed_by = state_.changes.Of(id),
                                                    .holder = state_.changes.HolderOf(id),
                                                    .failures = state_.failures.EffectOn(id),

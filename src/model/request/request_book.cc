@@ -92,6 +92,20 @@ void RequestBook::Count(const JobSpec& job, const Slices& slices, int sign) {
   }
 }
 
+void RequestBook::AddGiven(const JobSpec& job, const Slices& slices) {
+  Add(job, slices);
+  const NodeRequest& request = RequestOf(job);
+  for (const Slice& slice : slices) {
+    const NodeSpec& spec = cluster_->nodes[Index(slice.node)];
+    const int gpus = std::popcount(slice.gpus);
+    const Resources counted =
+        IsSilent(request) ? ShareOf(spec, gpus) : Counted(spec, request, gpus, CountGpus(slices));
+    Resources more = Most(slice.soft, counted);
+    more -= counted;
+    Take(slice.node, more);
+  }
+}
+
 bool RequestBook::HasLicensesFor(const NodeRequest& request) const {
   if (request.licenses.empty()) {
     return true;

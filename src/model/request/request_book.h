@@ -24,6 +24,8 @@ class RequestBook {
   // The job holds so many GPUs on these slices, or no longer. O(slices).
   void Add(const JobSpec& job, const Slices& slices) { Count(job, slices, 1); }
   void Remove(const JobSpec& job, const Slices& slices) { Count(job, slices, -1); }
+  // A job with GPUs holds what the slices say, where that is more than it counts for.
+  void AddGiven(const JobSpec& job, const Slices& slices);
 
   // False: nobody who is in the book states anything, and who does not either has room wherever
   // GPUs are free.

@@ -167,6 +167,8 @@ default = true
 max_gpus = 2
 max_time = "1-12:00:00"
 default_time = 600
+default_cpus = "4/gpu"
+default_memory = "1.5G/node"
 [[partitions]]
 name = "all"
 max_time = "90m"
@@ -182,7 +184,9 @@ nodes = []
                                      .is_default = true,
                                      .most_gpus = 2,
                                      .longest = std::chrono::hours(36),
-                                     .default_time = std::chrono::minutes(10)},
+                                     .default_time = std::chrono::minutes(10),
+                                     .default_cpus = {.milli = 4000, .per = Per::kGpu},
+                                     .default_memory = {.mib = 1536, .per = Per::kNode}},
                                     {.name = "all", .longest = std::chrono::minutes(90)},
                                     {.name = "none", .has_all_nodes = false}}));
 }
@@ -206,6 +210,10 @@ TEST(TomlClusterTest, RefusesBadPartitions) {
             "[[partitions]]\nname = \"b\"\ndefault = true\n"),
       "c.toml:7: [[partitions]]: partitions 'a' and 'b' are both the default; expected one at "
       "most");
+  EXPECT_EQ(
+      error("[[partitions]]\nname = \"a\"\ndefault_memory = \"much\"\n"),
+      "c.toml:6: 'much' is no amount; expected memory for the whole job (64G), or for each of "
+      "its nodes (128G/node) or GPUs (16G/gpu); units K, M, G and T");
   EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nmax_time = \"soon\"\n"),
             "c.toml:6: 'soon' is no time; expected 90m, 2h, 1-12:00:00 or seconds, more than 0");
   EXPECT_EQ(error("[[partitions]]\nname = \"a\"\nmax_time = \"1h\"\ndefault_time = \"2h\"\n"),

@@ -18,6 +18,7 @@
 #include "io/toml.h"
 #include "model/job_fields.h"
 #include "model/node_classes.h"
+#include "model/request/node_request.h"
 #include "trace/job_times.h"
 
 namespace trainyard::trace {
@@ -133,11 +134,23 @@ Status ReadTime(const io::TomlSection& section, std::string_view key, Duration& 
   return {};
 }
 
+// "4/gpu", "16G/node": as jobs ask for it.
+template <model::HasText T>
+Status ReadAmount(const io::TomlSection& section, std::string_view key, T& amount) {
+  std::string text;
+  RETURN_IF_ERROR(section.ReadScalar(key, text));
+  return !section.Has(key) || model::ReadText(text, amount)
+             ? Status()
+             : section.BadKey(key, fmt::format("'{}' is no amount; expected {}", text,
+                                               model::ExpectedText(amount)));
+}
+
 Result<Partition> ReadPartition(const io::TomlSection& section) {
   Partition partition;
   std::int64_t most_gpus = 0;
   RETURN_IF_ERROR(io::FirstFailure({
-      section.CheckKeys({"name", "nodes", "default", "max_gpus", "max_time", "default_time"}),
+      section.CheckKeys({"name", "nodes", "default", "max_gpus", "max_time", "default_time",
+                         "default_cpus", "default_memory"}),
       section.Has("name") ? Status{} : section.Bad("no 'name'; expected that of a queue"),
       section.ReadText("name", partition.name),
       ReadNodeNames(section, partition),
@@ -145,6 +158,8 @@ Result<Partition> ReadPartition(const io::TomlSection& section) {
       section.ReadInteger("max_gpus", {.least = 1, .most = model::kMostGpus}, most_gpus),
       ReadTime(section, "max_time", partition.longest),
       ReadTime(section, "default_time", partition.default_time),
+      ReadAmount(section, "default_cpus", partition.default_cpus),
+      ReadAmount(section, "default_memory", partition.default_memory),
   }));
   partition.most_gpus = static_cast<int>(most_gpus);
   return partition;

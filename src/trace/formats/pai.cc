@@ -289,7 +289,11 @@ Result<Trace> ReadPai(const std::string& path, const TraceOptions& options) {
   if (tables.size() > 1) {
     RETURN_IF_ERROR(reader.ReadTags(tables.back()));
   }
-  return reader.ReadJobs();
+  ASSIGN_OR_RETURN(Trace trace, reader.ReadJobs());
+  for (const std::string_view name : {kTaskColumns[kTaskGpuType], kTagColumns[kTagGroup]}) {
+    trace.unread.emplace_back(name);
+  }
+  return trace;
 }
 
 }  // namespace trainyard::trace

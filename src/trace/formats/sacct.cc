@@ -420,6 +420,25 @@ SacctColumns FindColumns(const Names& names) {
   return found;
 }
 
+// Those of `names` that are none of the columns.
+std::vector<std::string> NamesBeside(const SacctColumns& columns,
+                                     const std::vector<std::string>& names) {
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto is_it = [i](int column) { return column == static_cast<int>(i); };
+    const std::array single{columns.id,          columns.user,    columns.account,   columns.label,
+                            columns.partition,   columns.submit,  columns.start,     columns.end,
+                            columns.elapsed_raw, columns.elapsed, columns.limit_raw, columns.limit,
+                            columns.state,       columns.nodes};
+    if (std::none_of(single.begin(), single.end(), is_it) &&
+        std::none_of(columns.gpus.begin(), columns.gpus.end(), is_it) &&
+        std::none_of(columns.cpus.begin(), columns.cpus.end(), is_it)) {
+      others.push_back(names[i]);
+    }
+  }
+  return others;
+}
+
 bool HasNeeded(const SacctColumns& columns) {
   const auto is_there = [](int column) { return column >= 0; };
   const bool has_run = columns.end >= 0 || columns.elapsed_raw >= 0 || columns.elapsed >= 0;
@@ -460,8 +479,14 @@ Result<Trace> ReadFrom(Source source, std::vector<std::string> names, const Trac
     return NoNeeded(source.path());
   }
   SacctRows rows(columns, options.procs_per_gpu);
-  return ReadRows(SacctTable<Source>(std::move(source), std::move(names), columns.id), rows,
-                  kSacctFormat.shown.name, options);
+  std::vector<std::string> unread = NamesBeside(columns, names);
+  Result<Trace> trace =
+      ReadRows(SacctTable<Source>(std::move(source), std::move(names), columns.id), rows,
+               kSacctFormat.shown.name, options);
+  if (trace.ok()) {
+    trace.value().unread = std::move(unread);
+  }
+  return trace;
 }
 
 // A table that a spreadsheet or pandas has written: lists with commas are in quotes.

@@ -120,9 +120,14 @@ class SwfRows {
     }
     // A job that was ended at its limit ran for just so long; any cost of a start would end it
     // early.
+    JobTraits traits;
     if (numbers[kTime] > numbers[kRun] && numbers[kTime] <= model::kMostTraceSeconds) {
-      JobTraits traits;
       traits.time_limit = FromSeconds(numbers[kTime]);
+    }
+    if (const std::int64_t mib = MemoryOf(numbers); mib > 0) {
+      traits.request = NodeRequest{.memory = {.mib = mib}};
+    }
+    if (traits.time_limit || traits.request) {
       read.job.traits = std::make_shared<const JobTraits>(std::move(traits));
     }
     read.job.user = NameIn(row, kUser);
@@ -159,6 +164,14 @@ class SwfRows {
 
   static double ProcessorsOf(const Numbers& numbers) {
     return numbers[kRequested] > 0 ? numbers[kRequested] : numbers[kAllocated];
+  }
+
+  // MiB of the whole job: fields have KiB of each processor.
+  static std::int64_t MemoryOf(const Numbers& numbers) {
+    constexpr double kKibPerMib = 1024;
+    constexpr double kMostMib = 1e12;
+    const double mib = std::ceil(numbers[kRequestedMemory] * ProcessorsOf(numbers) / kKibPerMib);
+    return mib > 0 && mib <= kMostMib ? static_cast<std::int64_t>(mib) : 0;
   }
 
   [[nodiscard]] Status ReadWork(const io::CsvRow& row, const Numbers& numbers, JobSpec& job) const {
@@ -221,6 +234,10 @@ Result<Trace> ReadSwf(io::TextStream text, const TraceOptions& options) {
   Result<Trace> trace = ReadRows(table, rows, kSwfFormat.shown.name, options);
   if (trace.ok()) {
     trace.value().origin = std::move(origin);
+    for (const SwfField field :
+         {kCpu, kMemory, kGroup, kExecutable, kPartition, kPreceding, kThink}) {
+      trace.value().unread.emplace_back(kSwfNames.at(field));
+    }
   }
   return trace;
 }
@@ -255,6 +272,15 @@ class Numbering {
   std::map<std::string, std::int64_t> numbers_;
 };
 
+// -1: it states no memory, or not of the whole job.
+std::int64_t KibPerProcessor(const JobSpec& job) {
+  constexpr std::int64_t kKibPerMib = 1024;
+  const bool states = job.traits && job.traits->request && job.traits->request->memory.mib > 0 &&
+                      job.traits->request->memory.per == Per::kJob;
+  // Rounded down: readers round up.
+  return states ? job.traits->request->memory.mib * kKibPerMib / job.gpus : -1;
+}
+
 }  // namespace
 
 constexpr OwnFormat kSwfFormat{
@@ -288,7 +314,9 @@ std::string WriteSwf(const TraceView& trace) {
     } else {
       text += "-1";
     }
-    text += " -1 1 ";
+    text += ' ';
+    base::AppendInteger(KibPerProcessor(job), text);
+    text += " 1 ";
     users.Append(job, text);
     text += " -1 -1 ";
     queues.Append(job, text);

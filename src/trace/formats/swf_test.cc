@@ -5,6 +5,7 @@
 
 #include "support/trace_files.h"
 #include "trace/trace.h"
+#include "trace/writers.h"
 
 namespace trainyard::trace {
 namespace {
@@ -41,6 +42,27 @@ TEST(SwfTraceTest, ReadsBlanksCommentsAndALineOfBlanks) {
   EXPECT_EQ(unknown.queue, "");
   EXPECT_EQ(unknown.submit, AtSeconds(20.5));
   EXPECT_EQ(trace.value().lines, (std::vector<std::int64_t>{6, 7}));
+  EXPECT_EQ(trace.value().unread,
+            (std::vector<std::string>{"CPU time", "memory", "group", "executable", "partition",
+                                      "preceding", "think time"}));
+}
+
+TEST(SwfTraceTest, RequestedMemoryIsThatOfAllProcessors) {
+  const auto trace = ReadText(
+      "1 0 0 5 9 -1 -1 9 -1 2048 1 -1 -1 -1 -1 -1 -1 -1\n"
+      "2 0 0 5 8 -1 -1 8 -1 1 1 -1 -1 -1 -1 -1 -1 -1\n",
+      {.procs_per_gpu = 8});
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().jobs[0].traits->request->memory, (MemoryRequest{.mib = 18}));
+  EXPECT_EQ(trace.value().jobs[1].traits->request->memory, (MemoryRequest{.mib = 1}));
+  for (const int gpus : {1, 3, 7, 1000}) {
+    JobSpec job{.name = "1", .gpus = gpus, .duration = FromSeconds(5)};
+    job.traits = std::make_shared<const JobTraits>(
+        JobTraits{.request = NodeRequest{.memory = {.mib = 64000}}});
+    const auto again = ReadText(WriteSwf({.jobs = {&job, 1}}));
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(again.value().jobs[0].traits->request->memory.mib, 64000) << gpus;
+  }
 }
 
 TEST(SwfTraceTest, IsRecognisedWithoutHeader) {
