@@ -19,6 +19,7 @@
 #include "io/toml.h"
 #include "live/live_world.h"
 #include "model/node_classes.h"
+#include "model/request/node_request.h"
 #include "scenario/assembly.h"
 #include "scenario/known_models.h"
 #include "scenario/packed_profiles.h"

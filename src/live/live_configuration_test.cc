@@ -258,7 +258,8 @@ TEST_F(PartitionsTest, AJobThatStatesNoCpusAsksForThoseOfItsPartition) {
   cluster_.partitions[1].default_cpus = {.milli = 2000, .per = Per::kGpu};
   Add("with-cpus", earliest_);
   Change("with-cpus");
-  EXPECT_EQ(SubmitTo("long", 2, std::nullopt, "once").submit().job(), 1U);
+  const v1::ClientReply submitted = SubmitTo("long", 2, std::nullopt, "once");
+  EXPECT_EQ(submitted.submit().job(), 1U) << submitted.error().message();
   EXPECT_EQ(StatusOf(1).request().cpus(), "2/gpu");
   EXPECT_EQ(StatusOf(1).request().memory(), "");
   EXPECT_EQ(SubmitTo("long", 2, std::nullopt, "once").submit().job(), 1U);

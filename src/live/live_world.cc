@@ -239,6 +239,7 @@ void LiveWorld::Note(const model::Event& event) {
       return Fence(event.node());
     case model::EventKind::kNoted:
       if (const auto use = NoteAs<UseNote>(event); use && state_.jobs.has(use->job)) {
+        state_.touched.jobs.Add(use->job);
         state_.usage.Note(*use, event.at, *state_.jobs[use->job].request, state_.cluster);
       }
       return state_.jobs.Note(event);
@@ -633,6 +634,9 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
   }
   state_.attempts.SerializeJob(job, state_.nodes.size(), state);
   state_.metrics.SerializeJob(job, state);
+  if (state.job_fields() >= model::kFirstRequestPlace) {
+    state_.usage.SerializeJob(job, state);
+  }
   if (state.reading() && state.good() && state_.attempts[job].wanted() != nullptr) {
     state_.start_queue.Add(job);
   }

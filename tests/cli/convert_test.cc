@@ -93,7 +93,7 @@ TEST(TraceConvertTest, SaysWhatItTakesOfALogAndLeaves) {
             out +
                 ": 2 jobs, 0 rows skipped, helios to native\n"
                 "taken: job_id, submit_time, gpus, duration, user, queue of all jobs, cpus of 1\n"
-                "left:  'node_num'\n");
+                "left:  node_num\n");
   const std::string json = RunTrainyard("trace convert --force --json " + in + " " + out).out;
   EXPECT_NE(json.find("\"cpus\": 1"), std::string::npos) << json;
   EXPECT_NE(json.find("\"left\": [\n    \"node_num\"\n  ]"), std::string::npos) << json;

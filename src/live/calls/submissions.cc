@@ -56,6 +56,12 @@ std::string Submissions::DifferenceFrom(JobId id, const v1::JobRequest& request)
   if (!now.has_time_s() && before.has_time_s()) {
     now.set_time_s(before.time_s());
   }
+  if (now.cpus().empty()) {
+    now.set_cpus(before.cpus());
+  }
+  if (now.memory().empty()) {
+    now.set_memory(before.memory());
+  }
   const double later = Seconds(state.now - state.jobs[id].submitted);
   if (now.has_begin_s() && before.has_begin_s() &&
       IsClockError(state.options, later + now.begin_s() - before.begin_s())) {

@@ -84,7 +84,9 @@ void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest
   if (const auto before = held_.find(action.job); before != held_.end()) {
     ForEachPart(*before->second, at, options_,
                 [&](std::int64_t day, UsageKey key, const UsageTimes& times) {
-                  jobs_[action.job].cpus_given += times.cpus;
+                  if (times.cpus > Duration{0}) {
+                    jobs_[action.job].cpus_given += times.cpus;
+                  }
                   Edit(day)[std::move(key)] += times;
                 });
     held_.erase(before);
@@ -164,6 +166,14 @@ void Usage::SetDays(std::map<std::int64_t, Day> days) {
   own_.clear();
 }
 
+void Usage::SerializeJob(JobId job, StateStream& state) {
+  JobUse use = UseOf(job);
+  state(use);
+  if (state.reading() && !(use == JobUse())) {
+    jobs_[job] = std::move(use);
+  }
+}
+
 void Usage::SerializeGpus(StateStream& state) {
   struct HeldGpus {
     TimePoint since{};
@@ -221,7 +231,7 @@ void Usage::SerializeCpus(StateStream& state) {
       cpus.push_back(node.milli_cpus);
     }
   }
-  state(times, held, jobs_);
+  state(times, held);
   if (!state.reading()) {
     return;
   }

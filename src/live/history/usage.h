@@ -73,6 +73,7 @@ struct JobUse {
     std::int64_t cpu_micros = 0;
 
     void Serialize(StateStream& state) { state(attempt, node, cpu_micros); }
+    friend bool operator==(const Counted&, const Counted&) = default;
   };
   // Reports of an attempt may come once more long after it has gone; but of those so much younger
   // than the last one, none are waited for.
@@ -87,6 +88,7 @@ struct JobUse {
   void Serialize(StateStream& state) {
     state(cpus_given, used, peak_node, peak_memory_mib, counted);
   }
+  friend bool operator==(const JobUse&, const JobUse&) = default;
   // Counts what is new in it. The CPU time in microseconds that is.
   std::int64_t Count(const UseNote& note);
 };
@@ -119,7 +121,8 @@ class Usage {
   static void ForEachPart(const Holding& holding, TimePoint until, const LiveOptions& options,
                           const AddPart& add);
 
-  // The parts of a snapshot: GPU time, and then all else.
+  // The parts of a snapshot: what is known of one job; GPU time; CPU time.
+  void SerializeJob(JobId job, StateStream& state);
   void SerializeGpus(StateStream& state);
   void SerializeCpus(StateStream& state);
 

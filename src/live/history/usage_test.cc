@@ -158,18 +158,18 @@ TEST_F(UsageTest, CpuTimeIsCountedAtTheEndOnceAnHourAndOnlyOnce) {
   EXPECT_EQ(CpuHours(), Hours(12, 2));
   Tell(10, Using(Report(1, 1, v1::AttemptReport::EXITED), 4 * kHour, 500));
   Tell(10, Using(Report(1, 1, v1::AttemptReport::EXITED), 4 * kHour, 500));
-  EXPECT_EQ(CpuHours(), Hours(12, 6));
+  EXPECT_EQ(CpuHours(), Hours(12, 4));
   Tell(11, Using(Report(1, 1, v1::AttemptReport::EXITED), 2 * kHour, 100));
   Tell(11, Using(Report(1, 1, v1::AttemptReport::EXITED), 2 * kHour, 100));  // a stray by now
   EXPECT_EQ(StateOf(1), v1::COMPLETED);
-  EXPECT_EQ(CpuHours(), Hours(12, 8));
-  EXPECT_EQ(StatusOf(1).use().cpu_s(), 8 * kHour);
+  EXPECT_EQ(CpuHours(), Hours(12, 6));
+  EXPECT_EQ(StatusOf(1).use().cpu_s(), 6 * kHour);
   EXPECT_EQ(StatusOf(1).use().cpu_s_given(), 12 * kHour);
   snapshots_.entries = 1;
   Submit(1);
   Open();  // from a snapshot, which is compared with the whole journal
-  EXPECT_EQ(CpuHours(), Hours(12, 8));
-  EXPECT_EQ(StatusOf(1).use().cpu_s(), 8 * kHour);
+  EXPECT_EQ(CpuHours(), Hours(12, 6));
+  EXPECT_EQ(StatusOf(1).use().cpu_s(), 6 * kHour);
 }
 
 TEST_F(UsageTest, WhatALostNodeWasHeardOfLastCounts) {

@@ -39,7 +39,7 @@ void UseRecorder::NoteNodeGone(NodeId node) {
 
 void UseRecorder::HearStray(NodeId node, const v1::AttemptReport& report) {
   const std::optional<JobId> job = state_.numbers.Find(report.id().job(), state_.jobs.size());
-  if (!job || !report.has_use()) {
+  if (!job || state_.jobs[*job].ending || !report.has_use()) {
     return;
   }
   const UseNote note{

@@ -21,7 +21,8 @@ class UseRecorder {
   void NoteMissing(JobId job, const LiveAttempt& attempt, const Part& part);
   // Likewise all parts on the node. O(present).
   void NoteNodeGone(NodeId node);
-  // The last report of an attempt that the controller does not know any more.
+  // The last report of an attempt that the controller does not know any more, of a job that goes
+  // on: what is known of one that is over does not change any more.
   void HearStray(NodeId node, const v1::AttemptReport& report);
 
  private:

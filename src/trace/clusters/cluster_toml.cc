@@ -136,7 +136,7 @@ Status ReadTime(const io::TomlSection& section, std::string_view key, Duration& 
 
 // "4/gpu", "16G/node": as jobs ask for it.
 template <model::HasText T>
-Status ReadAmount(const io::TomlSection& section, std::string_view key, T& amount) {
+Status ReadRequested(const io::TomlSection& section, std::string_view key, T& amount) {
   std::string text;
   RETURN_IF_ERROR(section.ReadScalar(key, text));
   return !section.Has(key) || model::ReadText(text, amount)
@@ -158,8 +158,8 @@ Result<Partition> ReadPartition(const io::TomlSection& section) {
       section.ReadInteger("max_gpus", {.least = 1, .most = model::kMostGpus}, most_gpus),
       ReadTime(section, "max_time", partition.longest),
       ReadTime(section, "default_time", partition.default_time),
-      ReadAmount(section, "default_cpus", partition.default_cpus),
-      ReadAmount(section, "default_memory", partition.default_memory),
+      ReadRequested(section, "default_cpus", partition.default_cpus),
+      ReadRequested(section, "default_memory", partition.default_memory),
   }));
   partition.most_gpus = static_cast<int>(most_gpus);
   return partition;
