@@ -115,7 +115,9 @@ struct JobTraits {
   Slices devices;
   int loader_workers = 0;  // data-loading processes for all its GPUs; 0: not stated
   std::optional<DataSet> data_set;
-  std::vector<std::string> gpu_types;  // that it accepts, sorted, each once; empty: any
+  // That it accepts, sorted, each once: the fastest with room comes first. Or one text with commas:
+  // in that order ("H100,A100"). Empty: any.
+  std::vector<std::string> gpu_types;
   GpuRange range;
   std::optional<NodeRequest> request;  // none: it asks for GPUs alone
   // It is ended when it has held GPUs for so long in all.

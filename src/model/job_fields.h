@@ -140,8 +140,10 @@ inline constexpr auto kTable = Table(
         &JobTraits::data_set, {"data_set", "data_set", {"data_set", "data_mib", "data_home"}},
         {20, 5}, {1, kMostDataMib},
         {"NAME=PATH[:MIB]", "data set: a folder or HOST:FOLDER, and its size (default: as found)"}),
-    Field(&JobTraits::gpu_types, {"gpu_types", "gpu_types", {"gpu_types"}}, {21, 6}, kNone,
-          {"TYPE|...", "GPU types that it accepts (default: any)"}),
+    Field(
+        &JobTraits::gpu_types, {"gpu_types", "gpu_types", {"gpu_types"}}, {21, 6}, kNone,
+        {"TYPE|...",
+         "GPU types that it accepts, the fastest first; H100,A100: in that order (default: any)"}),
     Field(&JobSpec::handover, {"handover_time", "", {"handover_time"}}, {14, 2}, kSeconds),
     Field(&JobSpec::priority, {"priority", "launch.priority", {"priority"}}, {15, 3}, kAnyInt,
           {"N", "higher goes first where the policy asks"}),

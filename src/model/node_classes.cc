@@ -82,6 +82,26 @@ Status CheckPartition(const Partition& partition, const std::set<std::string_vie
 
 }  // namespace
 
+TypesInOrder TypesOf(const std::vector<std::string>& gpu_types) {
+  TypesInOrder types;
+  for (const std::string& text : gpu_types) {
+    for (const std::string_view name : base::Split(text, ",")) {
+      types.names.emplace_back(name);
+    }
+  }
+  types.ranked = types.names.size() > gpu_types.size();
+  return types;
+}
+
+std::string TypesText(const std::vector<std::string>& gpu_types) {
+  const TypesInOrder types = TypesOf(gpu_types);
+  std::string text;
+  for (const std::string& name : types.names) {
+    text += (text.empty() ? "" : types.ranked ? ", else " : " or ") + name;
+  }
+  return text;
+}
+
 GpuTypes::GpuTypes(const Cluster& cluster) {
   of_node_.reserve(cluster.nodes.size());
   for (const NodeSpec& node : cluster.nodes) {
@@ -101,7 +121,7 @@ GpuTypeSet GpuTypes::Accepted(const JobSpec& job) const {
   if (!known || !job.traits || job.traits->gpu_types.empty()) {
     return all();
   }
-  const std::vector<std::string>& named = job.traits->gpu_types;
+  const std::vector<std::string> named = TypesOf(job.traits->gpu_types).names;
   GpuTypeSet set = 0;
   for (std::size_t i = 0; i < types_.size(); ++i) {
     const bool accepted = std::find(named.begin(), named.end(), types_[i].name) != named.end();

@@ -15,6 +15,15 @@
 
 namespace trainyard::model {
 
+// The types of JobTraits::gpu_types one by one, and whether they are in an order.
+struct TypesInOrder {
+  std::vector<std::string> names;
+  bool ranked = false;
+};
+[[nodiscard]] TypesInOrder TypesOf(const std::vector<std::string>& gpu_types);
+// "A100 or V100", "H100, else A100"
+[[nodiscard]] std::string TypesText(const std::vector<std::string>& gpu_types);
+
 inline constexpr std::size_t kMaxGpuTypes = 64;
 using GpuTypeSet = std::uint64_t;  // bit i: type i
 

@@ -27,6 +27,7 @@
 #include "live/jobs/job_request.h"
 #include "live/notices/notices.h"
 #include "model/job_fields.h"
+#include "model/node_classes.h"
 #include "model/request/node_request.h"
 #include "requests/slurm/slurm_time.h"
 
@@ -276,8 +277,10 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
   for (const std::string_view name : base::Split(text, "|")) {
     names.emplace_back(name);
   }
-  if (std::find(names.begin(), names.end(), "") != names.end()) {
-    return setting.Bad("names with a bar between them: 'A100|V100'");
+  const std::vector<std::string> all = model::TypesOf(names).names;
+  if (std::find(all.begin(), all.end(), "") != all.end() ||
+      (names.size() > 1 && all.size() > names.size())) {
+    return setting.Bad("names with a bar between them, 'A100|V100', or in an order: 'H100,A100'");
   }
   live::SetInRequest(info.request, names, job);
   return {};

@@ -314,7 +314,7 @@ Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
   if (classes.Accepted(job) == 0) {
     return InvalidArgument(
         fmt::format("it accepts GPUs of type {}; expected one of cluster '{}'{}: {}",
-                    fmt::join(job.traits->gpu_types, " or "), cluster.name,
+                    model::TypesText(job.traits->gpu_types), cluster.name,
                     InItsPartition(classes, job), classes.NamesOf(classes.OpenTo(job.queue))));
   }
   RETURN_IF_ERROR(CheckRequest(parts, cluster, classes, job));

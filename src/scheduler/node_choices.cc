@@ -35,12 +35,18 @@ NodeChoices::Kind NodeChoices::KindOf(const JobSpec& job, int gpus) const {
 }
 
 std::vector<model::NodeClassSet> NodeChoices::PoolsOf(const JobSpec& job, int gpus) const {
-  std::map<double, model::NodeClassSet, std::greater<>> by_rate;
+  const model::TypesInOrder types =
+      job.traits ? model::TypesOf(job.traits->gpu_types) : model::TypesInOrder();
+  std::map<double, model::NodeClassSet, std::greater<>> by_rate;  // or by place in the order
   model::ForEachOf(classes_.Accepted(job), [&](std::size_t one) {
     const double rate = rates_.RateOn(job, gpus, classes_.TypeOf(one));
-    if (rate > 0) {
-      by_rate[rate] |= model::NodeClassSet{1} << one;
+    if (rate <= 0) {
+      return;
     }
+    const auto place =
+        std::find(types.names.begin(), types.names.end(), classes_.TypeOf(one).name) -
+        types.names.begin();
+    by_rate[types.ranked ? -static_cast<double>(place) : rate] |= model::NodeClassSet{1} << one;
   });
   std::vector<model::NodeClassSet> pools;
   pools.reserve(by_rate.size());

@@ -38,6 +38,17 @@ TEST_F(NodeChoicesTest, TheFastestTypesComeFirstEquallyFastOnesTogether) {
   EXPECT_EQ(choice.largest_node, 8);
 }
 
+TEST_F(NodeChoicesTest, TypesWithCommasAreInTheJobsOrder) {
+  const auto pools = [this](const char* types) {
+    return choices_.Of(choices_.ClassOf(JobFor({types}), 2).kind).pools;
+  };
+  EXPECT_EQ(pools("V100,A100"), (std::vector<model::GpuTypeSet>{0b0001, 0b0010}));
+  EXPECT_EQ(pools("P4,T4,A100,K80"), (std::vector<model::GpuTypeSet>{0b1000, 0b0100, 0b0010}));
+  EXPECT_EQ(choices_.Of(choices_.ClassOf(JobFor({"V100,A100"}), 2).kind).largest_node, 8);
+  EXPECT_EQ(model::TypesText({"V100,A100"}), "V100, else A100");
+  EXPECT_EQ(model::TypesText({"A100", "V100"}), "A100 or V100");
+}
+
 TEST_F(NodeChoicesTest, NodesThatAJobAvoidsMakeAnotherClass) {
   JobSpec avoids = JobFor({"V100", "A100"});
   const DemandClass before = choices_.ClassOf(avoids, 2);

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/table_faults.h"
+#include "model/node_classes.h"
 #include "model/request/node_request.h"
 #include "trace/job_times.h"
 
@@ -252,8 +253,14 @@ class JobReader {
       names.emplace_back(name);
     }
     std::sort(names.begin(), names.end());
-    return names.front().empty() || std::adjacent_find(names.begin(), names.end()) != names.end()
-               ? Bad(column, "different names with '|' between them, or nothing for any")
+    std::vector<std::string> all = model::TypesOf(names).names;
+    const bool is_mixed = names.size() > 1 && all.size() > names.size();
+    std::sort(all.begin(), all.end());
+    return all.front().empty() || is_mixed ||
+                   std::adjacent_find(all.begin(), all.end()) != all.end()
+               ? Bad(column,
+                     "different names with '|' between them, or in an order with ',', or nothing "
+                     "for any")
                : Status();
   }
 

@@ -187,7 +187,7 @@ class ValueWriter {
   }
 
   void Put(const model::JobFieldInfo& /*info*/, const std::vector<std::string>& names) {
-    fmt::format_to(std::back_inserter(text_), "{}", fmt::join(names, "|"));
+    io::AppendCsvField(fmt::format("{}", fmt::join(names, "|")), text_);
   }
 
   void Put(const model::JobFieldInfo& /*info*/, const Slices& devices) {

@@ -21,6 +21,7 @@
 #include "base/try.h"
 #include "live/notices/notices.h"
 #include "model/conditions.h"
+#include "model/node_classes.h"
 #include "model/request/node_request.h"
 #include "profile/throughput_table.h"
 #include "service/calls.h"
@@ -238,11 +239,16 @@ class RequestReader {
     const auto is_bad = [](const std::string& name) {
       return name.empty() || !IsName(name) || name.find('|') != std::string::npos;
     };
-    return std::none_of(names.begin(), names.end(), is_bad)
+    const std::vector<std::string> all = model::TypesOf(names).names;
+    if (std::any_of(all.begin(), all.end(), is_bad)) {
+      return InvalidArgument("one of the " + std::string(info.name) +
+                             " is empty or has control characters, a bar or more than 256 bytes");
+    }
+    return names.size() == 1 || all.size() == names.size()
                ? Status()
-               : InvalidArgument("one of the " + std::string(info.name) +
-                                 " is empty or has control characters, a bar or more than 256 "
-                                 "bytes");
+               : InvalidArgument("one of several " + std::string(info.name) +
+                                 " has a comma; expected names, or one text with all of them in an "
+                                 "order ('H100,A100')");
   }
   // GPUs of this cluster by the names of their nodes, in node order.
   Status Take(const model::JobFieldInfo& /*info*/, Slices& slices) {

@@ -95,7 +95,8 @@ const std::vector<std::uint64_t>& Reasons::used() {
 }
 
 bool Reasons::MayLieOn(const JobSpec& job, NodeId node) const {
-  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
+  const std::vector<std::string> types =
+      model::TypesOf(model::PartOf<JobTraits>(job).gpu_types).names;
   const Cluster& cluster = view_.cluster();
   return classes().Has(classes().OpenTo(job.queue), node) &&
          (types.empty() || std::find(types.begin(), types.end(),
@@ -105,8 +106,7 @@ bool Reasons::MayLieOn(const JobSpec& job, NodeId node) const {
 // "A100 GPUs", "A100 or V100 GPUs of partition 'long'", "GPUs"
 std::string Reasons::GpusFor(const JobSpec& job) const {
   const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
-  const std::string gpus =
-      types.empty() ? "GPUs" : fmt::format("{} GPUs", fmt::join(types, " or "));
+  const std::string gpus = types.empty() ? "GPUs" : fmt::format("{} GPUs", model::TypesText(types));
   const Partition* const named = view_.cluster().PartitionOf(job.queue);
   const Partition* const partition = named != nullptr ? named : view_.cluster().PartitionOf("");
   return partition == nullptr || partition->has_all_nodes
