@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cli_tests/command.h"
+#include "requests/slurm/sbatch_options.h"
 
 namespace trainyard {
 namespace {
@@ -74,6 +76,25 @@ TEST(FromSlurmTest, EveryCommandOfTheTableIsThereWithItsOptions) {
           << "docs/from-slurm.md:" << typed.line << ": " << typed.command << " has no " << option;
     }
   }
+}
+
+TEST(FromSlurmTest, EveryOptionOfSbatchIsInTheTableAsTheProgramHasIt) {
+  using requests::SbatchOption;
+  std::ifstream page(TRAINYARD_SOURCE_DIR "/docs/from-slurm.md");
+  const std::string text{std::istreambuf_iterator<char>(page), {}};
+  const std::map<SbatchOption::Use, std::string> uses{{SbatchOption::Use::kDone, "done"},
+                                                      {SbatchOption::Use::kKept, "kept"},
+                                                      {SbatchOption::Use::kNoEffect, "no effect"},
+                                                      {SbatchOption::Use::kRefused, "refused"}};
+  for (const SbatchOption& option : requests::SbatchOptions()) {
+    std::string row = "| `--" + std::string(option.name) + "`";
+    if (option.letter != 0) {
+      row += std::string(", `-") + option.letter + "`";
+    }
+    row += " | " + uses.at(option.use) + " | " + std::string(option.here) + " |\n";
+    EXPECT_NE(text.find(row), std::string::npos) << "no row " << row;
+  }
+  EXPECT_GT(requests::SbatchOptions().size(), 90U);
 }
 
 // Options that stand alone in the remarks belong to the command of their line.

@@ -258,6 +258,12 @@ void AddWork(const v1::JobStatus& job, DetailLines& lines) {
   add("folder", request.launch().working_directory());
   add("array", request.array());
   add("dependency", request.dependency());
+  const auto& kept = request.launch().batch().kept();
+  for (const char* const name : {"qos", "comment", "wckey", "mail-user"}) {
+    if (const auto found = kept.find(name); found != kept.end()) {
+      add(name, found->second);
+    }
+  }
   if (request.has_time_s()) {
     add("time limit", base::ShortDuration(request.time_s()));
   }

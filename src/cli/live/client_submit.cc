@@ -118,6 +118,7 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
   v1::JobRequest& job = requested.job;
   if (!options.script.empty()) {
     ASSIGN_OR_RETURN(requested.script, requests::BatchScript::Read(options.script, job));
+    RETURN_IF_ERROR(options.strict ? requested.script->CheckStrict() : Status());
   } else if (!options.file.empty()) {
     RETURN_IF_ERROR(requests::ReadJobFile(options.file, job));
   }
@@ -389,6 +390,8 @@ void AddSubmit(CLI::App& app, Command& chosen) {
   AddClusterOptions(*command, *options);
   AddJobOptions(*command, *options);
   command->get_option("--file")->excludes("SCRIPT");
+  command->add_flag("--strict", options->strict, "refuse #SBATCH lines that have no effect here")
+      ->needs("SCRIPT");
   command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
   command
       ->add_option("--workload", options->workload,

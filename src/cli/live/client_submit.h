@@ -16,7 +16,8 @@ namespace trainyard::cli {
 
 struct JobOptionValues : ClusterOptions {
   std::string file;
-  std::string script;                                              // with #SBATCH lines
+  std::string script;   // with #SBATCH lines
+  bool strict = false;  // lines without effect are refused
   std::vector<std::pair<std::string_view, std::string>> settings;  // as given
   std::string token;
   v1::LaunchSpec::Input input = v1::LaunchSpec::NOTHING;  // of the first worker

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -17,6 +17,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"
@@ -27,6 +28,8 @@
 #include "requests/job_file.h"
 #include "requests/slurm/gpu_list.h"
 #include "requests/slurm/output_name.h"
+#include "requests/slurm/sbatch_line.h"
+#include "requests/slurm/script_file.h"
 #include "requests/slurm/slurm_time.h"
 #include "requests/slurm/slurm_words.h"
 
@@ -34,6 +37,9 @@ namespace trainyard::requests {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
 // One option of a line, as it is written and as sbatch calls it in full.
 struct Given {
@@ -66,6 +72,7 @@ struct Counts {
   Count nodes;
   Count tasks;
   Count tasks_per_node;
+  Count tasks_per_gpu;
   Count cpus_per_task;
 };
 
@@ -85,12 +92,16 @@ class ScriptReader {
   Status SetMail(const Given& given);
   Status SetGres(const Given& given);
   Status SetNodes(const Given& given);
-  Status SetCpusPerGpu(const Given& given);
+  template <char kPer>
+  Status SetCpus(const Given& given);
+  Status SetNice(const Given& given);
+  Status SetOpenMode(const Given& given);
   template <char kPer>
   Status SetMemory(const Given& given);
   Status SetExclusive(const Given& given);
   Status SetOutput(const Given& given) { return SetFile(given, script_.output_); }
   Status SetErrors(const Given& given) { return SetFile(given, script_.errors_); }
+  Status SetInput(const Given& given) { return SetFile(given, script_.input_); }
   template <Count Counts::*kCount>
   Status SetCount(const Given& given);
   template <Count Counts::*kCount>
@@ -101,10 +112,14 @@ class ScriptReader {
  private:
   Status TakeGpus(const Given& given, const Result<GpuList>& list, Count& count);
   static Status SetFile(const Given& given, BatchScript::Output& file);
+  Status TakeOption(const SbatchOption& option, const Given& given);
   void TakeLine(std::string_view line, const std::string& where);
+  void TakeEnvironment();
+  void ExportAll();
+  Status SettleExport();
   Status SettleCounts();
   Status SettleTasks(std::int64_t nodes, std::optional<std::int64_t> gpus);
-  Status SettleCpus(std::int64_t nodes, std::int64_t tasks);
+  Status SettleCpus(std::int64_t nodes, std::int64_t tasks, bool on_cpus);
   void AddVariables();
   void Warn(std::string_view text);
   void Note(const Status& status) {
@@ -120,8 +135,10 @@ class ScriptReader {
   v1::JobRequest& job_;
   Counts counts_;
   std::optional<Given> memory_per_cpu_;
+  std::optional<Given> export_;
   std::vector<std::string> ignored_;  // "lscratch:3 (train.sh:2)"
   std::vector<std::string> faults_;
+  bool has_lines_ = false;
 };
 
 namespace {
@@ -211,9 +228,30 @@ Status ScriptReader::SetMemory(const Given& given) {
   return SetKey(given, "memory", given.value + (kPer == 'g' ? "/gpu" : "/node"));
 }
 
-Status ScriptReader::SetCpusPerGpu(const Given& given) {
+template <char kPer>
+Status ScriptReader::SetCpus(const Given& given) {
   ASSIGN_OR_RETURN(const std::int64_t cpus, CountOf(given, given.value));
-  return SetKey(given, "cpus", std::to_string(cpus) + "/gpu");
+  return SetKey(given, "cpus", std::to_string(cpus) + (kPer == 'g' ? "/gpu" : "/node"));
+}
+
+// Without a number 100, as there; higher is later there, and sooner here.
+Status ScriptReader::SetNice(const Given& given) {
+  constexpr double kUnstated = 100;
+  constexpr double kMost = 2'147'483'645;
+  const std::optional<double> number =
+      given.value.empty() ? kUnstated : base::ToNumber(given.value);
+  if (!number || *number != std::floor(*number) || std::abs(*number) > kMost) {
+    return given.Bad("a whole number");
+  }
+  return SetKey(given, "priority", fmt::format("{:.0f}", -*number));
+}
+
+Status ScriptReader::SetOpenMode(const Given& given) {
+  if (given.value != "append" && given.value != "truncate") {
+    return given.Bad("append or truncate");
+  }
+  script_.appends_ = given.value == "append";
+  return {};
 }
 
 Status ScriptReader::SetExclusive(const Given& given) {
@@ -230,12 +268,44 @@ Status ScriptReader::SetTimeLimit(const Given& given) {
 }
 
 Status ScriptReader::SetExport(const Given& given) {
-  for (const std::string_view item : base::Split(given.value, ",")) {
-    if (item != "NONE" && item.find('=') == std::string_view::npos) {
-      return given.Bad("NONE or NAME=VALUE,..., as a job gets no environment but its own");
+  export_ = given;
+  return {};
+}
+
+// The environment of the submission, less what says where that itself runs.
+void ScriptReader::ExportAll() {
+  constexpr std::array<std::string_view, 7> kNot{
+      "SLURM_", "SBATCH_", "TRAINYARD_", "_=", "PWD=", "OLDPWD=", "SHLVL="};
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool is_plain =
+        !name.empty() && name.find_first_not_of(kNameLetters) == std::string::npos;
+    if (is_plain && std::none_of(kNot.begin(), kNot.end(), [text](std::string_view begin) {
+          return text.starts_with(begin);
+        })) {
+      static_cast<void>(SetJobOption("env", std::string(text), job_).ok());
     }
-    if (item != "NONE") {
-      RETURN_IF_ERROR(SetKey(given, "env", std::string(item)));
+  }
+}
+
+// ALL, NONE, or names, of which those without a value have that of the submission.
+Status ScriptReader::SettleExport() {
+  const std::string value = export_ ? export_->value : "ALL";
+  const std::vector<std::string_view> items = base::Split(value, ",");
+  if (std::find(items.begin(), items.end(), "ALL") != items.end()) {
+    ExportAll();
+  }
+  for (const std::string_view item : items) {
+    if (item == "ALL" || item == "NONE" || item == "NIL" || item.empty()) {
+      continue;
+    }
+    const std::string name(item.substr(0, item.find('=')));
+    const char* const of_submission = std::getenv(name.c_str());
+    if (item.size() > name.size()) {
+      RETURN_IF_ERROR(SetKey(*export_, "env", std::string(item)));
+    } else if (of_submission != nullptr) {
+      RETURN_IF_ERROR(SetKey(*export_, "env", name + "=" + of_submission));
     }
   }
   return {};
@@ -292,142 +362,88 @@ Status ScriptReader::SetGpuCount(const Given& given) {
 
 namespace {
 
+// What an option that is done sets.
 struct LineOption {
   std::string_view name;
-  char letter = 0;
   std::string_view key;  // of a job, which takes the value as it is; empty: `set` does more
   Status (ScriptReader::*set)(const Given& given) = nullptr;
-  bool flag = false;
 };
 
 constexpr std::array kLineOptions{
-    LineOption{"job-name", 'J', "name"},
-    LineOption{"partition", 'p', "queue"},
-    LineOption{"account", 'A', "account"},
-    LineOption{"time", 't', "", &ScriptReader::SetTimeLimit},
-    LineOption{"begin", 'b', "begin"},
-    LineOption{"array", 'a', "array"},
-    LineOption{"dependency", 'd', "dependency"},
-    LineOption{"chdir", 'D', "cwd"},
-    LineOption{"priority", 0, "priority"},
-    LineOption{"gpus", 'G', "", &ScriptReader::SetGpuCount<&Counts::gpus>},
-    LineOption{"gpus-per-node", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_node>},
-    LineOption{"gpus-per-task", 0, "", &ScriptReader::SetGpuCount<&Counts::gpus_per_task>},
-    LineOption{"gres", 0, "", &ScriptReader::SetGres},
-    LineOption{"nodes", 'N', "", &ScriptReader::SetNodes},
-    LineOption{"cpus-per-task", 'c', "", &ScriptReader::SetCount<&Counts::cpus_per_task>},
-    LineOption{"cpus-per-gpu", 0, "", &ScriptReader::SetCpusPerGpu},
-    LineOption{"mem", 0, "", &ScriptReader::SetMemory<'n'>},
-    LineOption{"mem-per-cpu", 0, "", &ScriptReader::SetMemory<'c'>},
-    LineOption{"mem-per-gpu", 0, "", &ScriptReader::SetMemory<'g'>},
-    LineOption{"tmp", 0, "tmp"},
-    LineOption{"nodelist", 'w', "node_list"},
-    LineOption{"exclude", 'x', "exclude"},
-    LineOption{"constraint", 'C', "constraint"},
-    LineOption{"licenses", 'L', "licenses"},
-    LineOption{"exclusive", 0, "", &ScriptReader::SetExclusive, true},
-    LineOption{"ntasks", 'n', "", &ScriptReader::SetCount<&Counts::tasks>},
-    LineOption{"ntasks-per-node", 0, "", &ScriptReader::SetCount<&Counts::tasks_per_node>},
-    LineOption{"export", 0, "", &ScriptReader::SetExport},
-    LineOption{"mail-type", 0, "", &ScriptReader::SetMail},
-    LineOption{"output", 'o', "", &ScriptReader::SetOutput},
-    LineOption{"error", 'e', "", &ScriptReader::SetErrors},
-    LineOption{"hold", 'H', "", &ScriptReader::SetHold, true},
-    LineOption{"requeue", 0, "", &ScriptReader::SetNothing, true},  // as all jobs are
+    LineOption{"job-name", "name"},
+    LineOption{"partition", "queue"},
+    LineOption{"account", "account"},
+    LineOption{"time", "", &ScriptReader::SetTimeLimit},
+    LineOption{"begin", "begin"},
+    LineOption{"array", "array"},
+    LineOption{"dependency", "dependency"},
+    LineOption{"chdir", "cwd"},
+    LineOption{"priority", "priority"},
+    LineOption{"nice", "", &ScriptReader::SetNice},
+    LineOption{"gpus", "", &ScriptReader::SetGpuCount<&Counts::gpus>},
+    LineOption{"gpus-per-node", "", &ScriptReader::SetGpuCount<&Counts::gpus_per_node>},
+    LineOption{"gpus-per-task", "", &ScriptReader::SetGpuCount<&Counts::gpus_per_task>},
+    LineOption{"gres", "", &ScriptReader::SetGres},
+    LineOption{"nodes", "", &ScriptReader::SetNodes},
+    LineOption{"cpus-per-task", "", &ScriptReader::SetCount<&Counts::cpus_per_task>},
+    LineOption{"cpus-per-gpu", "", &ScriptReader::SetCpus<'g'>},
+    LineOption{"mincpus", "", &ScriptReader::SetCpus<'n'>},
+    LineOption{"mem", "", &ScriptReader::SetMemory<'n'>},
+    LineOption{"mem-per-cpu", "", &ScriptReader::SetMemory<'c'>},
+    LineOption{"mem-per-gpu", "", &ScriptReader::SetMemory<'g'>},
+    LineOption{"tmp", "tmp"},
+    LineOption{"nodelist", "node_list"},
+    LineOption{"exclude", "exclude"},
+    LineOption{"constraint", "constraint"},
+    LineOption{"licenses", "licenses"},
+    LineOption{"exclusive", "", &ScriptReader::SetExclusive},
+    LineOption{"ntasks", "", &ScriptReader::SetCount<&Counts::tasks>},
+    LineOption{"ntasks-per-node", "", &ScriptReader::SetCount<&Counts::tasks_per_node>},
+    LineOption{"ntasks-per-gpu", "", &ScriptReader::SetCount<&Counts::tasks_per_gpu>},
+    LineOption{"export", "", &ScriptReader::SetExport},
+    LineOption{"mail-type", "", &ScriptReader::SetMail},
+    LineOption{"output", "", &ScriptReader::SetOutput},
+    LineOption{"error", "", &ScriptReader::SetErrors},
+    LineOption{"input", "", &ScriptReader::SetInput},
+    LineOption{"open-mode", "", &ScriptReader::SetOpenMode},
+    LineOption{"hold", "", &ScriptReader::SetHold},
+    LineOption{"requeue", "", &ScriptReader::SetNothing},  // as all jobs are
 };
-
-// What users of Slurm have in their scripts and what is to be done about it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kAdvice{
-    {{"qos",
-      "no such line: there is no quality of service; --priority and the policy say who is "
-      "first"},
-     {"mail-user", "no such line: the controller's operator says where notices go"},
-     {"wait", "no such line, and 'trainyard wait JOB' after the submission"}}};
-
-// ------------------------------------------------------------------------------------------- lines
-
-// Words of a line; quotes keep blanks together, and '#' begins a remark.
-std::vector<std::string> WordsOf(std::string_view line) {
-  std::vector<std::string> words;
-  std::string word;
-  bool any = false;
-  char quote = 0;
-  for (const char c : line) {
-    const bool blank = c == ' ' || c == '\t' || c == '\r';
-    if (quote == 0 && c == '#' && !any) {
-      break;
-    }
-    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
-      quote = quote != 0 ? '\0' : c;
-      any = true;
-    } else if (quote == 0 && blank) {
-      if (any) {
-        words.push_back(std::exchange(word, {}));
-      }
-      any = false;
-    } else {
-      word += c;
-      any = true;
-    }
-  }
-  if (any) {
-    words.push_back(word);
-  }
-  return words;
-}
-
-Status NotHere(const std::string& where, const std::string& word) {
-  std::vector<std::string_view> names;
-  names.reserve(kLineOptions.size());
-  for (const LineOption& option : kLineOptions) {
-    names.push_back(option.name);
-  }
-  const std::string_view bare =
-      std::string_view(word).substr(std::min(word.find_first_not_of('-'), word.size()));
-  for (const auto& [name, advice] : kAdvice) {
-    if (bare == name) {
-      return BadInput(fmt::format("{}'{}' has no meaning here; expected {}", where, word, advice));
-    }
-  }
-  return BadInput(fmt::format("{}'{}' is not supported; expected one of --{}", where, word,
-                              fmt::join(names, ", --")));
-}
-
-// The option that a word begins, and what of its value stands in the word.
-struct Begun {
-  const LineOption* option = nullptr;
-  std::optional<std::string> value;
-};
-
-Begun BeginOf(const std::string& word) {
-  if (word.starts_with("--")) {
-    const std::size_t equals = word.find('=');
-    const std::string_view name = std::string_view(word).substr(2, equals - 2);
-    const auto* const found =
-        std::find_if(kLineOptions.begin(), kLineOptions.end(),
-                     [name](const LineOption& one) { return one.name == name; });
-    return {found == kLineOptions.end() ? nullptr : found,
-            equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1))};
-  }
-  if (word.size() < 2 || word.front() != '-') {
-    return {};
-  }
-  const auto* const found =
-      std::find_if(kLineOptions.begin(), kLineOptions.end(),
-                   [&word](const LineOption& one) { return one.letter == word[1]; });
-  const std::size_t value = word.size() > 2 && word[2] == '=' ? 3 : 2;
-  return {found == kLineOptions.end() ? nullptr : found,
-          word.size() > 2 ? std::optional(word.substr(value)) : std::nullopt};
-}
 
 }  // namespace
+
+Status ScriptReader::TakeOption(const SbatchOption& option, const Given& given) {
+  switch (option.use) {
+    case SbatchOption::Use::kRefused:
+      return BadInput(
+          fmt::format("{}'--{}' is refused: {}", given.where, option.name, option.here));
+    case SbatchOption::Use::kNoEffect:
+      script_.without_effect_.push_back(
+          {.option = &option, .where = std::string(base::Trim(given.where))});
+      return {};
+    case SbatchOption::Use::kKept:
+      if (!io::IsUtf8(given.value)) {
+        return given.Bad("UTF-8 text");
+      }
+      (*job_.mutable_launch()->mutable_batch()->mutable_kept())[std::string(option.name)] =
+          given.value;
+      return {};
+    case SbatchOption::Use::kDone:
+      break;
+  }
+  const auto* const line =
+      std::find_if(kLineOptions.begin(), kLineOptions.end(),
+                   [&option](const LineOption& one) { return one.name == option.name; });
+  CHECK(line != kLineOptions.end());
+  return line->set != nullptr ? (this->*line->set)(given) : SetKey(given, line->key, given.value);
+}
 
 void ScriptReader::TakeLine(std::string_view line, const std::string& where) {
   const std::vector<std::string> words = WordsOf(line);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const Begun begun = BeginOf(words[i]);
+    const BegunOption begun = BeginOf(words[i]);
     if (begun.option == nullptr) {
-      Note(NotHere(where, words[i].substr(0, words[i].find('='))));
+      Note(BadInput(where + UnknownSbatchOption(words[i].substr(0, words[i].find('=')))));
       // What follows is its value.
       const bool has_value = words[i].find('=') == std::string::npos && i + 1 < words.size() &&
                              !words[i + 1].starts_with('-');
@@ -437,14 +453,37 @@ void ScriptReader::TakeLine(std::string_view line, const std::string& where) {
     Given given{.name = std::string(begun.option->name), .value = "", .where = where};
     if (begun.value) {
       given.value = *begun.value;
-    } else if (!begun.option->flag) {
+    } else if (begun.option->value == SbatchOption::Value::kNeeded) {
       if (++i == words.size()) {
         return Note(BadInput(fmt::format("{}--{} has no value; expected one", where, given.name)));
       }
       given.value = words[i];
     }
-    Note(begun.option->set != nullptr ? (this->*begun.option->set)(given)
-                                      : SetKey(given, begun.option->key, given.value));
+    Note(TakeOption(*begun.option, given));
+  }
+}
+
+// Between the script and the options of the command.
+void ScriptReader::TakeEnvironment() {
+  // Those that are not called as their options.
+  constexpr std::array<std::pair<std::string_view, const char*>, 3> kNames{
+      {{"time", "SBATCH_TIMELIMIT"},
+       {"array", "SBATCH_ARRAY_INX"},
+       {"mem", "SBATCH_MEM_PER_NODE"}}};
+  for (const SbatchOption& option : SbatchOptions()) {
+    const auto* const named =
+        std::find_if(kNames.begin(), kNames.end(),
+                     [&option](const auto& one) { return one.first == option.name; });
+    std::string name = "SBATCH_" + std::string(option.name);
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    });
+    name = named != kNames.end() ? named->second : name;
+    const char* const value = std::getenv(name.c_str());
+    if (value != nullptr && option.use != SbatchOption::Use::kRefused) {
+      Note(TakeOption(option,
+                      {.name = std::string(option.name), .value = value, .where = name + ": "}));
+    }
   }
 }
 
@@ -460,9 +499,11 @@ Status ScriptReader::SettleCounts() {
     gpus = nodes * *counts_.gpus_per_node;
   } else if (counts_.gpus_per_task) {
     gpus = tasks * *counts_.gpus_per_task;
-  } else if (!gpus && (counts_.tasks || counts_.tasks_per_node)) {
-    gpus = tasks;
-    script_.lines_["gpus"] = counts_.tasks ? counts_.tasks.where : counts_.tasks_per_node.where;
+  } else if (!gpus && counts_.tasks_per_gpu && counts_.tasks) {
+    gpus = (tasks + *counts_.tasks_per_gpu - 1) / *counts_.tasks_per_gpu;
+    script_.lines_["gpus"] = counts_.tasks_per_gpu.where;
+  } else if (!gpus && has_lines_) {
+    gpus = 0;  // it runs on CPUs alone
   }
   if (gpus) {
     if (const Status status = SetJobOption("gpus", std::to_string(*gpus), job_); !status.ok()) {
@@ -474,9 +515,11 @@ Status ScriptReader::SettleCounts() {
 
 Status ScriptReader::SettleTasks(std::int64_t nodes, std::optional<std::int64_t> gpus) {
   const std::int64_t tasks =
-      counts_.tasks.number.value_or(nodes * counts_.tasks_per_node.number.value_or(1));
-  const bool has_tasks = counts_.tasks || counts_.tasks_per_node;
-  if (has_tasks && tasks != nodes && tasks != gpus) {
+      counts_.tasks_per_gpu && !counts_.tasks
+          ? gpus.value_or(0) * *counts_.tasks_per_gpu
+          : counts_.tasks.number.value_or(nodes * counts_.tasks_per_node.number.value_or(1));
+  const bool has_tasks = counts_.tasks || counts_.tasks_per_node || counts_.tasks_per_gpu;
+  if (has_tasks && gpus > 0 && tasks != nodes && tasks != gpus) {
     return BadInput(fmt::format(
         "{}states {} tasks for {} GPUs on {} node{}; expected a task for each GPU or for each "
         "node",
@@ -486,17 +529,19 @@ Status ScriptReader::SettleTasks(std::int64_t nodes, std::optional<std::int64_t>
   job_.mutable_launch()->set_workers(has_tasks && tasks == gpus ? v1::LaunchSpec::PER_GPU
                                                                 : v1::LaunchSpec::PER_NODE);
   job_.mutable_launch()->mutable_batch()->set_states_tasks(has_tasks);
-  return SettleCpus(nodes, tasks);
+  return SettleCpus(nodes, tasks, gpus == 0);
 }
 
 // A task has one CPU unless the lines say more. Tasks are as evenly on the nodes as can be.
-Status ScriptReader::SettleCpus(std::int64_t nodes, std::int64_t tasks) {
+Status ScriptReader::SettleCpus(std::int64_t nodes, std::int64_t tasks, bool on_cpus) {
   const std::int64_t each = counts_.cpus_per_task.number.value_or(1);
   const bool is_even = counts_.nodes && tasks % nodes == 0;
   const std::int64_t together = (is_even ? tasks / nodes : tasks) * each;
   const std::string per = is_even ? "/node" : "";
   if (counts_.cpus_per_task) {
     script_.lines_["cpus"] = counts_.cpus_per_task.where;
+    RETURN_IF_ERROR(SetJobOption("cpus", std::to_string(together) + per, job_));
+  } else if (on_cpus && tasks > nodes && job_.cpus().empty()) {
     RETURN_IF_ERROR(SetJobOption("cpus", std::to_string(together) + per, job_));
   }
   if (!memory_per_cpu_) {
@@ -533,6 +578,15 @@ void ScriptReader::AddVariables() {
 }
 
 void ScriptReader::Warn(std::string_view text) {
+  if (!script_.without_effect_.empty()) {
+    std::string options;
+    for (const BatchScript::WithoutEffect& one : script_.without_effect_) {
+      options += fmt::format("{}--{} ({})", options.empty() ? "" : ", ", one.option->name,
+                             one.where.substr(0, one.where.size() - 1));
+    }
+    script_.warnings_.push_back(
+        fmt::format("without effect here: {} ({}; --strict refuses them)", options, kSlurmPage));
+  }
   if (!ignored_.empty()) {
     script_.warnings_.push_back(fmt::format("ignored, as no such resource is given out here: {}",
                                             fmt::join(ignored_, ", ")));
@@ -575,7 +629,6 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
   if (script_.interpreter_.empty()) {
     Note(BadInput(path + ":1: '#!' names no interpreter; expected one: #!/bin/bash"));
   }
-  bool has_lines = false;
   int first_command = 0;  // its line; 0: none yet
   for (int number = 2; std::getline(lines, line); ++number) {
     constexpr std::string_view kMark = "#SBATCH";
@@ -589,12 +642,16 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
             path, number, first_command));
         break;
       }
-      has_lines = true;
+      has_lines_ = true;
       TakeLine(behind, fmt::format("{}:{}: ", path, number));
     } else if (first_command == 0 && line.find_first_not_of(" \t\r") != std::string::npos &&
                !line.starts_with("#")) {
       first_command = number;
     }
+  }
+  if (has_lines_) {
+    TakeEnvironment();
+    Note(SettleExport());
   }
   Note(SettleCounts());
   if (!faults_.empty()) {
@@ -603,7 +660,7 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
   if (job_.name().empty()) {
     job_.set_name(fs::path(path).filename().string());
   }
-  if (has_lines) {
+  if (has_lines_) {
     AddVariables();
     Warn(text);
   } else {
@@ -612,60 +669,19 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
   return std::move(script_);
 }
 
-namespace {
-
-// The text of a file that may be a script, or why it cannot be one.
-Result<std::string> ScriptText(const std::string& path) {
-  constexpr off_t kMost = off_t{4} << 20;
-  const auto none = [&path](std::string_view why) {
-    return InvalidArgument(fmt::format(
-        "'{0}' is no script that begins with #!{1}; expected one, or -- before the job's command: "
-        "trainyard submit [OPTIONS] -- {0}",
-        path, why));
-  };
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) {
-    return none(" (there is no such file)");
-  }
-  if (S_ISDIR(status.st_mode)) {
-    return none(" (it is a folder)");
-  }
-  if (!S_ISREG(status.st_mode)) {
-    return InvalidArgument(fmt::format(
-        "'{}' is no file that stays, as a pipe is none: nothing of a script is copied, and the job "
-        "reads it where it runs; expected the name of a file, or -- before a command: trainyard "
-        "submit [OPTIONS] -- sh -c 'COMMAND'",
-        path));
-  }
-  if (status.st_size > kMost) {
-    return none(" (it has more than 4 MiB)");
-  }
-  ASSIGN_OR_RETURN(std::string text, io::ReadBytes(path));
-  if (!text.starts_with("#!")) {
-    return none(text.empty()                         ? " (it is empty)"
-                : text.starts_with("\xEF\xBB\xBF#!") ? " (a byte order mark comes before it)"
-                                                     : "");
-  }
-  return text;
-}
-
-// What lies below /dev and /proc is another file for each process.
-std::string RealPath(const std::string& path) {
-  std::error_code error;
-  const std::string absolute = fs::absolute(path, error).lexically_normal().string();
-  if (!absolute.starts_with("/dev/") && !absolute.starts_with("/proc/")) {
-    return path;
-  }
-  const std::string real = fs::canonical(absolute, error).string();
-  return error ? path : real;
-}
-
-}  // namespace
-
 Result<BatchScript> BatchScript::Read(const std::string& path, v1::JobRequest& job) {
   const std::string real = RealPath(path);
   ASSIGN_OR_RETURN(const std::string text, ScriptText(real));
   return ScriptReader(real, job).Read(text);
+}
+
+Status BatchScript::CheckStrict() const {
+  std::string faults;
+  for (const WithoutEffect& one : without_effect_) {
+    faults += fmt::format("{}{} --{}: {}", faults.empty() ? "" : "\n", one.where, one.option->name,
+                          one.option->here);
+  }
+  return faults.empty() ? Status() : BadInput(faults);
 }
 
 void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobRequest& job) {
@@ -673,20 +689,26 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
   std::error_code error;
   command.push_back(fs::absolute(path_, error).lexically_normal().string());
   command.insert(command.end(), arguments.begin(), arguments.end());
-  if (!output_.word.empty() || !errors_.word.empty()) {
+  if (!output_.word.empty() || !errors_.word.empty() || !input_.word.empty()) {
     // The log, which `trainyard logs` shows, names the files.
     std::string shell;
     const auto name = [&shell](const char* variable, const std::string& word) {
       shell +=
           fmt::format("{0}={1}; case ${0} in /*) ;; *) {0}=$PWD/${0};; esac; ", variable, word);
     };
+    if (!input_.word.empty()) {
+      name("in", input_.word);
+      shell += "exec <\"$in\"; ";
+    }
     if (!output_.word.empty()) {
       name("out", output_.word);
     }
     if (!errors_.word.empty()) {
       name("err", errors_.word);
     }
-    if (errors_.word.empty()) {
+    if (errors_.word.empty() && output_.word.empty()) {
+      shell += ":";
+    } else if (errors_.word.empty()) {
       shell += "printf 'trainyard: output and errors go to %s\\n' \"$out\"; exec >>\"$out\" 2>&1";
     } else if (output_.word.empty()) {
       shell += "printf 'trainyard: errors go to %s\\n' \"$err\"; exec 2>>\"$err\"";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "requests/slurm/sbatch_options.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
 
@@ -25,6 +26,9 @@ class BatchScript {
   // Sets the command: the script's interpreter, the script where it lies, and the arguments. The
   // rest of `job` is as it will be submitted.
   void SetCommand(const std::vector<std::string>& arguments, v1::JobRequest& job);
+
+  // Errors: it states options that have no effect here, each as "file:line: ...".
+  [[nodiscard]] Status CheckStrict() const;
 
   // What a user should know who submits it, a sentence each.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
@@ -47,6 +51,13 @@ class BatchScript {
   };
   Output output_;
   Output errors_;
+  Output input_;
+  bool appends_ = false;
+  struct WithoutEffect {
+    const SbatchOption* option = nullptr;
+    std::string where;  // "train.sh:3:"
+  };
+  std::vector<WithoutEffect> without_effect_;
   std::vector<std::string> warnings_;
 };
 

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "requests/slurm/sbatch_options.h"
 
 namespace trainyard::requests {
 namespace {
@@ -44,73 +45,6 @@ struct OptionTwin {
   std::string_view names;  // with a blank between them; "partition/p" is --partition and -p
   std::string_view here;
 };
-
-constexpr std::string_view kShared =
-    "it has no meaning here: CPUs are given by number, not by their places";
-constexpr std::string_view kPlaced = "it has no meaning here: the placement chooses the nodes";
-constexpr std::string_view kNobody = "it has no meaning here: there is no quality of service";
-
-constexpr std::array kSbatchOptions{
-    OptionTwin{"partition/p", "it is --queue here"},
-    OptionTwin{"job-name/J", "it is --name here"},
-    OptionTwin{"gpus/G", "it is --gpus here"},
-    OptionTwin{"gpus-per-node gpus-per-task gpus-per-socket",
-               "it is --gpus here, the number in all, with --gpu-types"},
-    OptionTwin{"gres", "it is --gpus here, with --gpu-types"},
-    OptionTwin{"constraint/C", "it is --constraint here"},
-    OptionTwin{"nodes/N", "it is --nodes here"},
-    OptionTwin{"mem", "it is --memory 64G/node here"},
-    OptionTwin{"mem-per-gpu", "it is --memory 16G/gpu here"},
-    OptionTwin{"mem-per-cpu", "it is --memory here, for the job, each node or GPU: 64G/node"},
-    OptionTwin{"cpus-per-task/c", "it is --cpus here, for the job, each node or GPU: 4/gpu"},
-    OptionTwin{"cpus-per-gpu", "it is --cpus 4/gpu here"},
-    OptionTwin{"mincpus", "it is --cpus 16/node here"},
-    OptionTwin{"nodelist/w", "it is --node-list here"},
-    OptionTwin{"exclude/x", "it is --exclude here"},
-    OptionTwin{"licenses/L", "it is --licenses here"},
-    OptionTwin{"ntasks/n ntasks-per-node tasks-per-node ntasks-per-gpu",
-               "it is --workers here: per-gpu or per-node"},
-    OptionTwin{"time/t time-min", "it is --time here"},
-    OptionTwin{"begin/b", "it is --begin here"},
-    OptionTwin{"deadline", "it is --deadline here"},
-    OptionTwin{"array/a", "it is --array here"},
-    OptionTwin{"dependency/d", "it is --dependency here"},
-    OptionTwin{"chdir/D", "it is --cwd here"},
-    OptionTwin{"export export-file get-user-env", "it is --env NAME=VALUE here"},
-    OptionTwin{"hold/H", "it is --hold here"},
-    OptionTwin{"mail-type", "it is --notify here"},
-    OptionTwin{"mail-user", "the controller's operator says where notices go"},
-    OptionTwin{"priority", "it is --priority here"},
-    OptionTwin{"nice", "it is --priority here, where higher goes first"},
-    OptionTwin{"output/o",
-               "'trainyard logs JOB' shows the output; in a script it is a line #SBATCH --output"},
-    OptionTwin{"error/e",
-               "'trainyard logs JOB' shows the output; in a script it is a line #SBATCH --error"},
-    OptionTwin{"input/i", "'trainyard run' hands its standard input on"},
-    OptionTwin{"open-mode", "'trainyard logs JOB' shows the output of each attempt"},
-    OptionTwin{"wrap", "the command follows the options here: -- sh -c 'COMMAND'"},
-    OptionTwin{"parsable", "it is --json here"},
-    OptionTwin{"wait/W", "'trainyard run' waits for the end, and so does 'trainyard wait JOB'"},
-    OptionTwin{"test-only", "no option tells that before"},
-    OptionTwin{"signal", "each job gets notice before it has to leave; see docs/live.md, Notice"},
-    OptionTwin{"requeue",
-               "no option is needed: jobs are preempted and restarted as the policy says"},
-    OptionTwin{"no-requeue", "it is --max-restarts 0 here, which is the default"},
-    OptionTwin{"container", "it is --container-image here"},
-    OptionTwin{"mem-bind cores-per-socket threads-per-core ntasks-per-core ntasks-per-socket hint "
-               "core-spec/S gpu-bind gpu-freq cpu-freq extra-node-info/B",
-               kShared},
-    OptionTwin{"nodefile/F oversubscribe/s overcommit/O contiguous distribution/m switches "
-               "spread-job use-min-nodes",
-               kPlaced},
-    OptionTwin{"account/A", "it is --account here"},
-    OptionTwin{"qos/q wckey", kNobody},
-    OptionTwin{"reservation", "it has no meaning here: there are no reservations"},
-    OptionTwin{"clusters/M", "it is --controller here"},
-    OptionTwin{"comment immediate/I gid propagate verbose/v quiet/Q", "it has no meaning here"},
-    OptionTwin{"kill-on-invalid-dep", "jobs whose dependency cannot be met end as rejected here"},
-    OptionTwin{"no-kill/k", "it has no meaning here: workers of a job run and end together"},
-    OptionTwin{"uid", "it is --user here"}};
 
 constexpr std::array kSelections{
     OptionTwin{"user/u me", "it is --user here"},
@@ -258,7 +192,15 @@ std::string InsteadOfCommand(std::span<const std::string_view> words) {
   return twin == kCommands.end() ? std::string() : "trainyard " + std::string(twin->here);
 }
 
-std::string InsteadOfOption(std::string_view word) { return InsteadOf(kSbatchOptions, word); }
+std::string InsteadOfOption(std::string_view word) {
+  const bool is_long = word.starts_with("--");
+  if (!is_long && (word.size() < 2 || word.front() != '-')) {
+    return {};
+  }
+  const SbatchOption* const option =
+      is_long ? SbatchOptionNamed(word.substr(2, word.find('=') - 2)) : SbatchOptionOf(word[1]);
+  return option == nullptr ? std::string() : std::string(option->here);
+}
 
 std::string InsteadOfSelection(std::string_view word) { return InsteadOf(kSelections, word); }
 

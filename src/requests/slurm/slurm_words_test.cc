@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "requests/slurm/sbatch_options.h"
+
 namespace trainyard::requests {
 namespace {
 
@@ -36,6 +38,9 @@ TEST(SlurmWordsTest, OptionsOfSbatchHaveTheirTwins) {
   for (const char* const option :
        {"--mem", "--parsable", "--wrap", "-n", "-c", "-A", "--qos", "-o"}) {
     EXPECT_NE(InsteadOfOption(option), "") << option;
+  }
+  for (const SbatchOption& option : SbatchOptions()) {
+    EXPECT_NE(option.here, "") << option.name;
   }
   for (const char* const option : {"--", "-", "", "partition", "--part", "-Z", "--lr"}) {
     EXPECT_EQ(InsteadOfOption(option), "") << option;
