@@ -82,7 +82,8 @@ endfunction()
 add_library(trainyard_allocator INTERFACE)
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TRAINYARD_SANITIZE)
   find_library(TCMALLOC tcmalloc_minimal REQUIRED)
-  target_link_libraries(trainyard_allocator INTERFACE ${TCMALLOC})
+  # What all other libraries take from is found first: a start looks up thousands of names.
+  target_link_libraries(trainyard_allocator INTERFACE ${TCMALLOC} stdc++)
 endif()
 
 # trainyard_compile_together(TARGET): most of what a compiler does for a file is reading headers: files

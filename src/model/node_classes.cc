@@ -93,6 +93,11 @@ TypesInOrder TypesOf(const std::vector<std::string>& gpu_types) {
   return types;
 }
 
+bool NamesType(const std::vector<std::string>& gpu_types, std::string_view type) {
+  const std::vector<std::string> names = TypesOf(gpu_types).names;
+  return std::find(names.begin(), names.end(), type) != names.end();
+}
+
 std::string TypesText(const std::vector<std::string>& gpu_types) {
   const TypesInOrder types = TypesOf(gpu_types);
   std::string text;

@@ -21,6 +21,7 @@ struct TypesInOrder {
   bool ranked = false;
 };
 [[nodiscard]] TypesInOrder TypesOf(const std::vector<std::string>& gpu_types);
+[[nodiscard]] bool NamesType(const std::vector<std::string>& gpu_types, std::string_view type);
 // "A100 or V100", "H100, else A100"
 [[nodiscard]] std::string TypesText(const std::vector<std::string>& gpu_types);
 

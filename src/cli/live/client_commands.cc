@@ -145,7 +145,7 @@ std::string FailuresText(const v1::JobStatus& job) {
       most - std::min(most, job.failures()));
 }
 
-using DetailLines = std::vector<std::pair<const char*, std::string>>;
+using DetailLines = std::vector<std::pair<std::string, std::string>>;
 
 std::string AskedGpusText(const v1::JobRequest& request) {
   std::string gpus = std::to_string(request.gpus());
@@ -258,11 +258,8 @@ void AddWork(const v1::JobStatus& job, DetailLines& lines) {
   add("folder", request.launch().working_directory());
   add("array", request.array());
   add("dependency", request.dependency());
-  const auto& kept = request.launch().batch().kept();
-  for (const char* const name : {"qos", "comment", "wckey", "mail-user"}) {
-    if (const auto found = kept.find(name); found != kept.end()) {
-      add(name, found->second);
-    }
+  for (const v1::EnvironmentVariable& kept : request.launch().batch().kept()) {
+    lines.emplace_back(kept.name(), Printable(kept.value()));
   }
   if (request.has_time_s()) {
     add("time limit", base::ShortDuration(request.time_s()));
@@ -305,7 +302,7 @@ std::string JobDetails(const v1::JobStatus& job, double now) {
   AddAttempts(job, now, lines);
   std::string text;
   for (const auto& [name, value] : lines) {
-    text += fmt::format("{:<14}{}\n", std::string(name) + ':', value);
+    text += fmt::format("{:<14}{}\n", name + ':', value);
   }
   return text;
 }

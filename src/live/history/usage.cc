@@ -71,6 +71,8 @@ std::int64_t JobUse::Count(const UseNote& note) {
   return more;
 }
 
+JobUse CopyOf(const std::shared_ptr<const JobUse>& use) { return use ? *use : JobUse(); }
+
 void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest& request,
                  const Cluster& cluster) {
   const bool gets = action.kind == model::ActionKind::kLaunch ||
@@ -82,14 +84,18 @@ void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest
     return;
   }
   if (const auto before = held_.find(action.job); before != held_.end()) {
+    Duration given{0};
     ForEachPart(*before->second, at, options_,
                 [&](std::int64_t day, UsageKey key, const UsageTimes& times) {
-                  if (times.cpus > Duration{0}) {
-                    jobs_[action.job].cpus_given += times.cpus;
-                  }
+                  given += times.cpus;
                   Edit(day)[std::move(key)] += times;
                 });
     held_.erase(before);
+    if (given > Duration{0}) {
+      JobUse use = CopyOf(UseOf(action.job));
+      use.cpus_given += given;
+      SetUse(action.job, std::move(use));
+    }
   }
   if (gets) {
     held_[action.job] =
@@ -99,16 +105,19 @@ void Usage::Note(const model::Action& action, TimePoint at, const v1::JobRequest
 
 void Usage::Note(const UseNote& note, TimePoint at, const v1::JobRequest& request,
                  const Cluster& cluster) {
-  if (const std::int64_t more = jobs_[note.job].Count(note); more > 0) {
+  JobUse use = CopyOf(UseOf(note.job));
+  const std::int64_t more = use.Count(note);
+  SetUse(note.job, std::move(use));
+  if (more > 0) {
     UsageKey key = KeyOf(request);
     key.node = cluster.nodes[Index(note.node)].name;
     Edit(DayOf(options_.UnixSeconds(at)))[std::move(key)].cpus_used += Duration{more};
   }
 }
 
-JobUse Usage::UseOf(JobId job) const {
+std::shared_ptr<const JobUse> Usage::UseOf(JobId job) const {
   const auto found = jobs_.find(job);
-  return found == jobs_.end() ? JobUse() : found->second;
+  return found == jobs_.end() ? nullptr : found->second;
 }
 
 std::shared_ptr<const Holding> Usage::HeldBy(JobId job) const {
@@ -167,10 +176,10 @@ void Usage::SetDays(std::map<std::int64_t, Day> days) {
 }
 
 void Usage::SerializeJob(JobId job, StateStream& state) {
-  JobUse use = UseOf(job);
+  JobUse use = CopyOf(UseOf(job));
   state(use);
   if (state.reading() && !(use == JobUse())) {
-    jobs_[job] = std::move(use);
+    SetUse(job, std::move(use));
   }
 }
 

@@ -93,6 +93,9 @@ struct JobUse {
   std::int64_t Count(const UseNote& note);
 };
 
+// All zero where there is none.
+[[nodiscard]] JobUse CopyOf(const std::shared_ptr<const JobUse>& use);
+
 class Usage {
  public:
   using Day = std::map<UsageKey, UsageTimes>;
@@ -107,8 +110,8 @@ class Usage {
   // What processes of a job with that request have used, as is known at that time.
   void Note(const UseNote& note, TimePoint at, const v1::JobRequest& request,
             const Cluster& cluster);
-  // All zero where nothing is known of the job.
-  [[nodiscard]] JobUse UseOf(JobId job) const;
+  // Null: nothing is known of the job. What has been given out does not change any more.
+  [[nodiscard]] std::shared_ptr<const JobUse> UseOf(JobId job) const;
   // What the job holds; null: nothing. What has been given out does not change any more.
   [[nodiscard]] std::shared_ptr<const Holding> HeldBy(JobId job) const;
   // All that has been given back. Likewise.
@@ -128,12 +131,15 @@ class Usage {
 
  private:
   [[nodiscard]] Day& Edit(std::int64_t day);
+  void SetUse(JobId job, JobUse use) {
+    jobs_[job] = std::make_shared<const JobUse>(std::move(use));
+  }
   [[nodiscard]] std::map<std::int64_t, Day> CopyOfDays() const;
   void SetDays(std::map<std::int64_t, Day> days);
 
   const LiveOptions& options_;
   std::map<JobId, std::shared_ptr<const Holding>> held_;
-  std::map<JobId, JobUse> jobs_;  // of which anything is known
+  std::map<JobId, std::shared_ptr<const JobUse>> jobs_;
   std::shared_ptr<Days> days_;
   mutable bool given_out_ = false;                    // by days(); the next change is one of a copy
   std::map<std::int64_t, std::shared_ptr<Day>> own_;  // those of `days_` that nobody else has

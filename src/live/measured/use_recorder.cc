@@ -44,7 +44,7 @@ void UseRecorder::HearStray(NodeId node, const v1::AttemptReport& report) {
   }
   const UseNote note{
       .job = *job, .node = node, .attempt = report.id().attempt(), .use = UseOf(report)};
-  if (state_.usage.UseOf(*job).Count(note) > 0) {  // else it has been told before
+  if (CopyOf(state_.usage.UseOf(*job)).Count(note) > 0) {  // else it has been told before
     add_(FactOf(note, state_.now));
   }
 }

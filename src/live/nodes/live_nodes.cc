@@ -48,10 +48,9 @@ bool LiveNodes::Accepts(const v1::JobRequest& job, NodeId node) const {
   if (classes_ && !classes_->Has(classes_->OpenTo(job.queue()), node)) {
     return false;
   }
-  const std::vector<std::string> types =
-      model::TypesOf({job.gpu_types().begin(), job.gpu_types().end()}).names;
+  const auto& types = job.gpu_types();
   return types.empty() || !states_gpu_types_ ||
-         std::find(types.begin(), types.end(), cluster_.nodes[Index(node)].gpu_type) != types.end();
+         model::NamesType({types.begin(), types.end()}, cluster_.nodes[Index(node)].gpu_type);
 }
 
 Status LiveNodes::CheckJoin(const v1::Hello& hello, bool is_awaited) const {

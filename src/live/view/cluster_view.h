@@ -41,7 +41,7 @@ struct JobEntry {
   std::map<std::string, double> metrics;
   History::Events history;               // null: there is none
   std::shared_ptr<const Holding> usage;  // null: it holds nothing
-  JobUse use;
+  std::shared_ptr<const JobUse> use;     // null: nothing is known of it
   std::string changed_by;
   std::string holder;  // who holds it
   FailureEffect failures;

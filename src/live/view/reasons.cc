@@ -95,12 +95,9 @@ const std::vector<std::uint64_t>& Reasons::used() {
 }
 
 bool Reasons::MayLieOn(const JobSpec& job, NodeId node) const {
-  const std::vector<std::string> types =
-      model::TypesOf(model::PartOf<JobTraits>(job).gpu_types).names;
-  const Cluster& cluster = view_.cluster();
+  const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
   return classes().Has(classes().OpenTo(job.queue), node) &&
-         (types.empty() || std::find(types.begin(), types.end(),
-                                     cluster.nodes[Index(node)].gpu_type) != types.end());
+         (types.empty() || model::NamesType(types, view_.cluster().nodes[Index(node)].gpu_type));
 }
 
 // "A100 GPUs", "A100 or V100 GPUs of partition 'long'", "GPUs"

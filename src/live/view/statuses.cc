@@ -166,7 +166,10 @@ void Statuses::PutProgress(JobId id, v1::JobStatus& status) const {
 // What it has been given beside GPUs, and has used.
 void Statuses::PutUse(JobId id, v1::JobStatus& status) const {
   const JobEntry& entry = view_.job(id);
-  JobUse use = entry.use;
+  if (entry.use == nullptr && entry.attempts.list.empty()) {
+    return;
+  }
+  JobUse use = CopyOf(entry.use);
   for (const LiveAttempt& attempt : entry.attempts.list) {
     for (const Part& part : attempt.parts) {
       if (!(part.use == ProcessUse{})) {

@@ -114,6 +114,7 @@ class ScriptReader {
   static Status SetFile(const Given& given, BatchScript::Output& file);
   Status TakeOption(const SbatchOption& option, const Given& given);
   void TakeLine(std::string_view line, const std::string& where);
+  void Keep(std::string_view name, const std::string& value);
   void TakeEnvironment();
   void ExportAll();
   Status SettleExport();
@@ -425,8 +426,7 @@ Status ScriptReader::TakeOption(const SbatchOption& option, const Given& given) 
       if (!io::IsUtf8(given.value)) {
         return given.Bad("UTF-8 text");
       }
-      (*job_.mutable_launch()->mutable_batch()->mutable_kept())[std::string(option.name)] =
-          given.value;
+      Keep(option.name, given.value);
       return {};
     case SbatchOption::Use::kDone:
       break;
@@ -436,6 +436,16 @@ Status ScriptReader::TakeOption(const SbatchOption& option, const Given& given) 
                    [&option](const LineOption& one) { return one.name == option.name; });
   CHECK(line != kLineOptions.end());
   return line->set != nullptr ? (this->*line->set)(given) : SetKey(given, line->key, given.value);
+}
+
+// What is stated last counts.
+void ScriptReader::Keep(std::string_view name, const std::string& value) {
+  auto& kept = *job_.mutable_launch()->mutable_batch()->mutable_kept();
+  const auto same = [name](const v1::EnvironmentVariable& one) { return one.name() == name; };
+  const auto known = std::find_if(kept.begin(), kept.end(), same);
+  v1::EnvironmentVariable& variable = known != kept.end() ? *known : *kept.Add();
+  variable.set_name(std::string(name));
+  variable.set_value(value);
 }
 
 void ScriptReader::TakeLine(std::string_view line, const std::string& where) {
