@@ -249,7 +249,7 @@ void LiveWorld::TakeExit(JobId id, LiveAttempt& attempt, Part& part,
            .fact =
                model::fact::Progress{.job = id, .work_done = report.checkpointed_iterations()}});
     }
-    if (attempt.has_finished()) {
+    if (attempt.has_finished() || (job.runs_once() && attempt.parts.front().finished)) {
       judge_.NoteRunsWell(id, attempt);
       Add({.at = state_.now, .fact = model::fact::Ended{.job = id}});
     } else {

@@ -473,7 +473,7 @@ Result<int> ChoiceOf(const Setting& setting, std::span<const std::string_view> n
 }
 
 Status SetWorkers(const Setting& setting, v1::JobRequest& job) {
-  constexpr std::array<std::string_view, 3> kNames{"per-gpu", "per-node", "emulated"};
+  constexpr std::array<std::string_view, 4> kNames{"per-gpu", "per-node", "emulated", "once"};
   ASSIGN_OR_RETURN(const int workers, ChoiceOf(setting, kNames));
   job.mutable_launch()->set_workers(static_cast<v1::LaunchSpec::Workers>(workers));
   return {};
@@ -583,7 +583,9 @@ const std::vector<FileKey>& Keys() {
              {{"env", "NAME=VALUE", "variable for the workers; may be repeated"}, SetEnvironment},
              {{"cwd", "FOLDER", "of the workers (default: the current one)"},
               FolderAt("launch.working_directory")},
-             {{"workers", "KIND", "per-gpu, per-node, or emulated (no process)"}, SetWorkers},
+             {{"workers", "KIND",
+               "per-gpu, per-node, once (on the first node), or emulated (no process)"},
+              SetWorkers},
              {{"launcher", "NAME", "what starts the workers: plain, torchrun or mpi"}, SetLauncher},
              {{"venv", "FOLDER", "Python virtual environment on each node"},
               FolderAt("launch.venv")},

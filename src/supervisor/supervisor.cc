@@ -245,7 +245,7 @@ Status Supervisor::CheckStart() const {
   if (start_.launch().command().empty()) {
     return Failed("the job has no command");
   }
-  return WorkersOf(start_) > 0 ? Status() : Failed("the job has no GPUs");
+  return WorkersOf(start_) > 0 || OnlyHolds(start_) ? Status() : Failed("the job has no GPUs");
 }
 
 std::string Supervisor::SocketForWorkers() const {
@@ -320,6 +320,12 @@ void Supervisor::StartWorkers() {
   if (start_.launch().launcher() == v1::LaunchSpec::MPI && !failure.has_value()) {
     failure = PrepareMpi();
   }
+  if (const std::string& script = start_.launch().batch().script();
+      !script.empty() && WorkersOf(start_) > 0 && !failure.has_value()) {
+    if (const Status written = folder_.WriteText(kScript, script); !written.ok()) {
+      failure = StartFailure{kNotStarted, written.error().message, v1::AttemptReport::DISK};
+    }
+  }
   for (int number = 0; number < ProcessesOf(start_) && !failure.has_value(); ++number) {
     failure = StartProcess(number);
   }
@@ -327,6 +333,9 @@ void Supervisor::StartWorkers() {
     return course_.NoteNotStarted(*failure, UnixSeconds());
   }
   course_.NoteStarted();
+  if (workers_.empty()) {
+    return;
+  }
   const bool has_terminal = getsid(workers_.front().pid) != getsid(0);
   const std::optional<ProcessGroup> group =
       ProcessGroup::Of(has_terminal ? getpid() : workers_.front().pid);
@@ -336,6 +345,9 @@ void Supervisor::StartWorkers() {
 }
 
 bool Supervisor::WorkersRun() const {
+  if (OnlyHolds(start_)) {
+    return !course_.is_asked_to_leave();
+  }
   return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.running; });
 }
 
@@ -488,6 +500,9 @@ void Supervisor::Give(const AttemptCourse::Notice& notice) {
 // these have a launcher, anything but that. mpirun and torchrun would kill their workers long
 // before the grace period is over.
 bool Supervisor::IsWorker(const Process& process) const {
+  if (workers_.empty()) {
+    return false;
+  }
   const pid_t first = workers_.front().pid;
   if (attachments_.Has(process.session)) {
     return false;
@@ -505,6 +520,9 @@ bool Supervisor::IsWorker(const Process& process) const {
 
 // Signals each process by itself: the number of a group alone could be another group's by now.
 void Supervisor::SignalWorkers(int signal) {
+  if (workers_.empty()) {
+    return;
+  }
   if (start_.launch().has_container()) {
     int number = 0;
     for (const Worker& worker : workers_) {

@@ -178,6 +178,9 @@ void AddSlurm(const v1::StartAttempt& start, int local_rank, Variables& variable
     variables["SLURM_PROCID"] = std::to_string(start.first_rank() + local_rank);
     variables["SLURM_LOCALID"] = std::to_string(local_rank);
   }
+  const std::string gpus = fmt::format("{}", fmt::join(VisibleGpus(start), ","));
+  variables["ROCR_VISIBLE_DEVICES"] = gpus;
+  variables["GPU_DEVICE_ORDINAL"] = gpus;
 }
 
 void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::string& socket,
@@ -264,7 +267,14 @@ bool IsReservedVariable(std::string_view name) {
 }
 
 int WorkersOf(const v1::StartAttempt& start) {
-  return start.launch().workers() == v1::LaunchSpec::PER_NODE ? 1 : start.gpus_size();
+  switch (start.launch().workers()) {
+    case v1::LaunchSpec::PER_NODE:
+      return 1;
+    case v1::LaunchSpec::ONCE:
+      return start.node_rank() == 0 ? 1 : 0;
+    default:
+      return start.gpus_size();
+  }
 }
 
 std::vector<std::string> WorkerEnvironment(const v1::StartAttempt& start, int local_rank,

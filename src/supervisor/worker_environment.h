@@ -23,6 +23,10 @@ inline constexpr const char* kSocketInContainer = "/run/trainyard/job.sock";
 
 // How many workers the attempt has on this node.
 [[nodiscard]] int WorkersOf(const v1::StartAttempt& start);
+// Whether the attempt only holds the node for the worker on another one (LaunchSpec::ONCE).
+[[nodiscard]] inline bool OnlyHolds(const v1::StartAttempt& start) {
+  return start.launch().workers() == v1::LaunchSpec::ONCE && start.node_rank() > 0;
+}
 
 // "NAME=value" for each variable: the few that are taken over from the agent, what the launcher
 // likes to have, then the job's own, then Trainyard's; of one name the last counts. In a container

@@ -127,7 +127,8 @@ TEST(NativeTraceTest, RefusesImpossibleGpuTypes) {
   for (const std::string bad : {"A100|A100", "|A100", "A100|", "|"}) {
     EXPECT_EQ(ErrorOf("job_id,submit_time,gpus,duration,gpu_types\na,0,1,5," + bad + "\n"),
               "t.csv:2: column 'gpu_types' is '" + bad +
-                  "'; expected different names with '|' between them, or nothing for any");
+                  "'; expected different names with '|' between them, or in an order with ',', or "
+                  "nothing for any");
   }
 }
 

@@ -79,10 +79,10 @@ TEST_F(FirstHourTest, SbatchReadsTheLinesOfAScript) {
   EXPECT_EQ(cluster_.StatusOf(1).request().name(), "mine") << "options override lines";
   EXPECT_EQ(cluster_.StatusOf(1).request().gpus(), 2);
   EXPECT_EQ(ReadAll(cluster_.Path("out-1")), "hello 0,1\n");
-  std::ofstream(script) << "#!/bin/sh\n#SBATCH --qos=high\n";
+  std::ofstream(script) << "#!/bin/sh\n#SBATCH --reservation=high\n";
   const Answer refused = Ask({"submit", script});
   EXPECT_EQ(refused.status, 3);
-  EXPECT_THAT(refused.err, HasSubstr("train.sh:2: '--qos' has no meaning here; expected"));
+  EXPECT_THAT(refused.err, HasSubstr("train.sh:2: '--reservation' is refused: there are no"));
 }
 
 TEST_F(FirstHourTest, UpdateChangesNameQueueAndGpusOfAJobThatWaits) {

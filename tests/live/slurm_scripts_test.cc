@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -96,7 +97,7 @@ TEST_F(SlurmScriptTest, VariablesOfSlurmAreSet) {
       "ARRAY_TASK_MAX=9\nARRAY_TASK_STEP=4\nARRAY_TASK_COUNT=3\nLOCALID=0\nNTASKS=2\nNNODES=2\n"
       "JOB_NUM_NODES=2\nTASKS_PER_NODE=1(x2)\nGPUS_ON_NODE=2\nGPUS_PER_NODE=2\n";
   EXPECT_EQ(ReadOut("5-0"), expected);
-  EXPECT_EQ(ReadOut("5-1"), expected);
+  EXPECT_EQ(Files().count("5-1"), 0U) << "it runs once, on the first node";
   ASSERT_TRUE(cluster_.AwaitState(3, v1::COMPLETED));
 
   EXPECT_EQ(Submit("#SBATCH --ntasks=2 -o both\n"
@@ -106,13 +107,53 @@ TEST_F(SlurmScriptTest, VariablesOfSlurmAreSet) {
             "");
   ASSERT_TRUE(cluster_.AwaitState(4, v1::COMPLETED));
   EXPECT_EQ(ReadOut("0"), "0 0 0 2\n");
-  EXPECT_EQ(ReadOut("1"), "1 1 0 2\n");
+  EXPECT_EQ(Files().count("1"), 0U);
   EXPECT_THAT(ReadOut("where"), HasSubstr(" " + std::filesystem::current_path().string() + "\n"));
   EXPECT_THAT(ReadOut("where"), testing::StartsWith("n"));
   // A command has none of them.
   const int plain = cluster_.Submit({"--gpus", "1"}, {"sh", "-c", "env | grep -c SLURM_"});
   ASSERT_TRUE(cluster_.AwaitState(plain, v1::FAILED));
   EXPECT_EQ(cluster_.Ask({"logs", std::to_string(plain)}).out, "0\n") << "grep finds none";
+}
+
+// Though its file has changed, with the environment of its submission, once.
+TEST_F(SlurmScriptTest, AScriptRunsAsItWasSubmitted) {
+  ASSERT_EQ(cluster_.Ask({"drain", "n0"}).status, 0);
+  ASSERT_EQ(cluster_.Ask({"drain", "n1"}).status, 0);
+  setenv("SUBMITTED_WITH", "this value", 1);
+  const std::string script = Script(
+      "#SBATCH -N2 --gpus-per-node=1 --qos=high --hint=nomultithread\n"
+      "echo \"$SUBMITTED_WITH $1\"; pwd; basename $0\n");
+  const Answer submitted = cluster_.Ask({"submit", script, "--", "argument"});
+  unsetenv("SUBMITTED_WITH");
+  EXPECT_EQ(submitted.status, 0) << submitted.err;
+  EXPECT_THAT(submitted.err, HasSubstr("without effect here: --hint ("));
+  std::ofstream(script) << "#!/bin/sh\necho another\n";
+  EXPECT_THAT(cluster_.Ask({"status", "1"}).out, HasSubstr("qos:          high"));
+  ASSERT_EQ(cluster_.Ask({"undrain", "n0", "n1"}).status, 0);
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+  EXPECT_EQ(ReadOut("slurm-1.out"), "this value argument\n" + cluster_.Path("out") + "\nscript\n");
+}
+
+// The nodes beside the first are held for as long as the script runs, and no longer.
+TEST_F(SlurmScriptTest, TheOtherNodesAreHeldUntilTheScriptEnds) {
+  EXPECT_EQ(Submit("#SBATCH -N2 --gpus-per-node=2\n"
+                   "while ! [ -e go ]; do sleep 0.05; done\n")
+                .err,
+            "");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  EXPECT_EQ(Submit("#SBATCH -G1\ntrue\n").err, "");
+  EXPECT_EQ(cluster_.StatusOf(2).state(), v1::WAITING);
+  std::ofstream(cluster_.Path("out/go")) << '\n';
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+  ASSERT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
+  // One that is cancelled leaves no node behind either.
+  EXPECT_EQ(Submit("#SBATCH -N2 --gpus-per-node=2\nsleep 1000\n").err, "");
+  ASSERT_TRUE(cluster_.AwaitState(3, v1::RUNNING));
+  EXPECT_EQ(cluster_.Ask({"cancel", "3"}).status, 0);
+  EXPECT_EQ(Submit("#SBATCH -N2 --gpus-per-node=2\nexit 3\n").err, "");
+  ASSERT_TRUE(cluster_.AwaitState(4, v1::FAILED));
+  EXPECT_EQ(cluster_.StatusOf(4).exit_code(), 3);
 }
 
 TEST_F(SlurmScriptTest, WhatIsIgnoredAndWhatWouldNotRunIsSaidAtSubmission) {

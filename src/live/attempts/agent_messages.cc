@@ -84,15 +84,21 @@ void AgentMessages::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std:
                            .index = job.array_index,
                            .indices = model::PartOf<JobTraits>(*job.spec).array};
   }
+  const v1::LaunchSpec::Batch& batch = job.request->launch().batch();
+  const auto nodes = static_cast<int>(attempt.parts.size());
+  const int tasks = batch.tasks() > 0 ? batch.tasks() : nodes;
   for (std::size_t i = 0; i < attempt.parts.size(); ++i) {
     const Part& part = attempt.parts[i];
     const v1::NodeShare share = ShareOf(part);
+    const int even = tasks / nodes + (static_cast<int>(i) < tasks % nodes ? 1 : 0);
     google::protobuf::RepeatedField<std::int32_t> gpus;
     AddGpus(part.gpus, gpus);
     const auto cpus = static_cast<int>(share.milli_cpus() / kMilli);
     slurm.places.push_back(
         {.node = state_.cluster.nodes[Index(part.node)].name,
-         .workers = start.node_workers(static_cast<int>(i)),
+         .workers = !job.runs_once()             ? start.node_workers(static_cast<int>(i))
+                    : batch.tasks_per_node() > 0 ? batch.tasks_per_node()
+                                                 : even,
          .gpus = {gpus.begin(), gpus.end()},
          .cpus = share.milli_cpus() > 0 ? std::max(1, cpus) : state_.nodes[part.node].hello.cpus(),
          .memory_mib = share.memory_mib()});
@@ -122,7 +128,7 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
     add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(state_.numbers.Of(*job.array)));
     add("TRAINYARD_ARRAY_TASK_ID", job.array_index);
   }
-  if (!job.is_emulated() && !job.has_worker_per_gpu()) {
+  if (!job.is_emulated() && !job.has_worker_per_gpu() && !job.runs_once()) {
     start.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
   }
   AddGpus(part.gpus, *start.mutable_gpus());
@@ -131,7 +137,9 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
     if (i == index) {
       start.set_first_rank(workers);
     }
-    const int there = job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus) : 1;
+    const int there = job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus)
+                      : job.runs_once()        ? (i == 0 ? 1 : 0)
+                                               : 1;
     start.add_node_workers(there);
     workers += there;
   }

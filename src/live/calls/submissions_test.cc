@@ -311,7 +311,7 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   request = Submission(1);
   request.mutable_submit()->mutable_job()->mutable_launch()->add_command(
       std::string(std::size_t{70} << 10, 'x'));
-  EXPECT_EQ(ErrorOf(request), "command and environment have more than 64 KiB");
+  EXPECT_EQ(ErrorOf(request), "command and environment have more than 256 KiB");
   request = Submission(1);
   v1::LaunchSpec& launch = *request.mutable_submit()->mutable_job()->mutable_launch();
   launch.mutable_container()->set_workdir("/work");

@@ -36,7 +36,8 @@ using google::protobuf::Message;
 constexpr std::size_t kMaxName = 256;
 constexpr std::size_t kMaxDataName = 80;  // each byte may take three in the name of a folder
 constexpr std::size_t kMaxPath = 4096;
-constexpr std::size_t kMaxCommand = std::size_t{64} << 10;
+constexpr std::size_t kMaxCommand = std::size_t{256} << 10;
+constexpr std::size_t kMaxScript = std::size_t{1} << 20;
 
 // ----------------------------------------------------------------------------------- by their path
 
@@ -439,7 +440,10 @@ std::string MistakeOf(const v1::LaunchSpec& launch) {
     return "the command is empty";
   }
   if (SizeOf(launch) > kMaxCommand) {
-    return "command and environment have more than 64 KiB";
+    return "command and environment have more than 256 KiB";
+  }
+  if (launch.batch().script().size() > kMaxScript) {
+    return "the script has more than 1 MiB";
   }
   if (!std::all_of(launch.environment().begin(), launch.environment().end(), IsVariable)) {
     return "an environment variable has no proper name or value; expected NAME=VALUE";

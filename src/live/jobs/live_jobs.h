@@ -59,6 +59,10 @@ struct LiveJob {
   [[nodiscard]] bool has_worker_per_gpu() const {
     return request->launch().workers() == v1::LaunchSpec::PER_GPU && request->gpus() > 0;
   }
+  // One worker on the first of its nodes, with which it ends.
+  [[nodiscard]] bool runs_once() const {
+    return request->launch().workers() == v1::LaunchSpec::ONCE;
+  }
   [[nodiscard]] const DataSet* data_set() const {  // null: it states none
     return spec->traits && spec->traits->data_set ? &*spec->traits->data_set : nullptr;
   }

@@ -32,6 +32,7 @@
 #include "requests/slurm/script_file.h"
 #include "requests/slurm/slurm_time.h"
 #include "requests/slurm/slurm_words.h"
+#include "supervisor/launch/launch_command.h"
 
 namespace trainyard::requests {
 namespace {
@@ -285,7 +286,9 @@ void ScriptReader::ExportAll() {
     if (is_plain && std::none_of(kNot.begin(), kNot.end(), [text](std::string_view begin) {
           return text.starts_with(begin);
         })) {
-      static_cast<void>(SetJobOption("env", std::string(text), job_).ok());
+      if (CheckAlone("env", std::string(text)).ok()) {  // but what every job has of its own
+        static_cast<void>(SetJobOption("env", std::string(text), job_).ok());
+      }
     }
   }
 }
@@ -529,16 +532,11 @@ Status ScriptReader::SettleTasks(std::int64_t nodes, std::optional<std::int64_t>
           ? gpus.value_or(0) * *counts_.tasks_per_gpu
           : counts_.tasks.number.value_or(nodes * counts_.tasks_per_node.number.value_or(1));
   const bool has_tasks = counts_.tasks || counts_.tasks_per_node || counts_.tasks_per_gpu;
-  if (has_tasks && gpus > 0 && tasks != nodes && tasks != gpus) {
-    return BadInput(fmt::format(
-        "{}states {} tasks for {} GPUs on {} node{}; expected a task for each GPU or for each "
-        "node",
-        counts_.tasks ? counts_.tasks.where : counts_.tasks_per_node.where, tasks, gpus.value_or(0),
-        nodes, nodes == 1 ? "" : "s"));
-  }
-  job_.mutable_launch()->set_workers(has_tasks && tasks == gpus ? v1::LaunchSpec::PER_GPU
-                                                                : v1::LaunchSpec::PER_NODE);
-  job_.mutable_launch()->mutable_batch()->set_states_tasks(has_tasks);
+  job_.mutable_launch()->set_workers(v1::LaunchSpec::ONCE);
+  v1::LaunchSpec::Batch& batch = *job_.mutable_launch()->mutable_batch();
+  batch.set_states_tasks(has_tasks);
+  batch.set_tasks(has_tasks ? static_cast<std::int32_t>(tasks) : 0);
+  batch.set_tasks_per_node(static_cast<std::int32_t>(counts_.tasks_per_node.number.value_or(0)));
   return SettleCpus(nodes, tasks, gpus == 0);
 }
 
@@ -582,6 +580,7 @@ void ScriptReader::AddVariables() {
     }
   };
   state("SLURM_NTASKS_PER_NODE", counts_.tasks_per_node);
+  state("SLURM_CPUS_PER_TASK", counts_.cpus_per_task);
   state("SLURM_GPUS", counts_.gpus);
   state("SLURM_GPUS_PER_NODE", counts_.gpus_per_node);
   state("SLURM_GPUS_PER_TASK", counts_.gpus_per_task);
@@ -608,10 +607,10 @@ void ScriptReader::Warn(std::string_view text) {
   }
   if (!calls.empty()) {
     script_.warnings_.push_back(fmt::format(
-        "the script calls {}: Slurm's commands do not know the job. Trainyard itself starts the "
-        "script once on each node, or for each GPU where --ntasks says so, with RANK, WORLD_SIZE "
-        "and the like set: in place of 'srun COMMAND' write 'COMMAND' ({}, Scripts that call "
-        "srun)",
+        "the script calls {}: Slurm's commands do not know the job. The script runs once, on its "
+        "first node; with 'submit --workers per-node' or 'per-gpu' it runs on each, with RANK, "
+        "WORLD_SIZE and the like set: in place of 'srun COMMAND' write 'COMMAND' ({}, Scripts "
+        "that call srun)",
         calls, kSlurmPage));
   }
   const std::string& output = script_.output_.pattern;
@@ -673,8 +672,14 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
   if (has_lines_) {
     AddVariables();
     Warn(text);
+    job_.mutable_launch()->mutable_batch()->set_script(std::string(text));
+    if (script_.output_.word.empty()) {
+      const char* const name = job_.array().empty() ? "slurm-%j.out" : "slurm-%A_%a.out";
+      script_.output_ = {.pattern = name, .word = OutputWord(name).value(), .where = ""};
+    }
   } else {
     job_.mutable_launch()->clear_batch();
+    job_.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
   }
   return std::move(script_);
 }
@@ -697,7 +702,9 @@ Status BatchScript::CheckStrict() const {
 void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobRequest& job) {
   std::vector<std::string> command = interpreter_;
   std::error_code error;
-  command.push_back(fs::absolute(path_, error).lexically_normal().string());
+  command.push_back(job.launch().batch().script().empty()
+                        ? fs::absolute(path_, error).lexically_normal().string()
+                        : std::string(supervisor::kScriptWord));
   command.insert(command.end(), arguments.begin(), arguments.end());
   if (!output_.word.empty() || !errors_.word.empty() || !input_.word.empty()) {
     // The log, which `trainyard logs` shows, names the files.
@@ -716,12 +723,13 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
     if (!errors_.word.empty()) {
       name("err", errors_.word);
     }
-    if (errors_.word.empty() && output_.word.empty()) {
-      shell += ":";
-    } else if (errors_.word.empty()) {
+    if (!appends_ &&
+        job.launch().workers() == v1::LaunchSpec::ONCE) {  // of later attempts the output follows
+                                                           // that of the earlier ones
+      shell += "[ \"$TRAINYARD_ATTEMPT\" != 1 ] || : >\"$out\" || exit; ";
+    }
+    if (errors_.word.empty()) {
       shell += "printf 'trainyard: output and errors go to %s\\n' \"$out\"; exec >>\"$out\" 2>&1";
-    } else if (output_.word.empty()) {
-      shell += "printf 'trainyard: errors go to %s\\n' \"$err\"; exec 2>>\"$err\"";
     } else {
       shell +=
           "printf 'trainyard: output goes to %s, errors go to %s\\n' \"$out\" \"$err\"; exec "

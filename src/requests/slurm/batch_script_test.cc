@@ -95,8 +95,11 @@ TEST_F(BatchScriptTest, LinesAtTheHeadAreOptions) {
   EXPECT_EQ(job_.launch().working_directory(), "/data");
   EXPECT_THAT(job_.launch().notify(), ElementsAre("end", "fail"));
   EXPECT_EQ(Variable("SEED"), "7");
-  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::PER_NODE);
-  EXPECT_THAT(job_.launch().command(), ElementsAre("/bin/bash", "-l", Absolute(), "--lr", "0.1"));
+  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::ONCE);
+  EXPECT_THAT(job_.launch().command(),
+              ElementsAre("/bin/sh", "-c", HasSubstr("out=\"slurm-"), "sh", "/bin/bash", "-l",
+                          "{the script}", "--lr", "0.1"));
+  EXPECT_THAT(job_.launch().batch().script(), HasSubstr("python3 train.py\n"));
 }
 
 TEST_F(BatchScriptTest, APlainTimeIsMinutes) {
@@ -105,15 +108,21 @@ TEST_F(BatchScriptTest, APlainTimeIsMinutes) {
   EXPECT_EQ(job_.name(), "train.sh");
 }
 
-TEST_F(BatchScriptTest, TasksAreWorkers) {
+TEST_F(BatchScriptTest, ItRunsOnceAndKnowsItsTasks) {
   EXPECT_EQ(Mistake("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4 --gpus-per-node=4\n"), "");
   EXPECT_EQ(job_.gpus(), 8);
-  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::PER_GPU);
-  EXPECT_EQ(Mistake("#SBATCH --ntasks=1 --gpus-per-task=4\n"), "");
+  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::ONCE);
+  EXPECT_EQ(job_.launch().batch().tasks(), 8);
+  EXPECT_EQ(job_.launch().batch().tasks_per_node(), 4);
+  EXPECT_EQ(Mistake("#SBATCH --ntasks=1 --gpus-per-task=4 -c 3\n"), "");
   EXPECT_EQ(job_.gpus(), 4);
-  EXPECT_EQ(job_.launch().workers(), v1::LaunchSpec::PER_NODE);
-  EXPECT_THAT(Mistake("#SBATCH --ntasks=3 --gpus=4\n"),
-              HasSubstr("states 3 tasks for 4 GPUs on 1 node; expected"));
+  EXPECT_EQ(Variable("SLURM_CPUS_PER_TASK"), "3");
+  EXPECT_EQ(Mistake("#SBATCH --ntasks=3 --gpus=4\n"), "");
+  EXPECT_EQ(job_.launch().batch().tasks(), 3);
+  EXPECT_EQ(Mistake("#SBATCH --ntasks-per-gpu=2 --gpus=4\n"), "");
+  EXPECT_EQ(job_.launch().batch().tasks(), 8);
+  EXPECT_EQ(Mistake("#SBATCH --ntasks-per-gpu=2 -n 8\n"), "");
+  EXPECT_EQ(job_.gpus(), 4);
   EXPECT_EQ(Mistake("#SBATCH --nodes=2 --gpus=4\n"), "");
   EXPECT_EQ(job_.nodes(), "2");
 }
@@ -255,11 +264,17 @@ TEST_F(BatchScriptTest, OutputGoesToTheFilesThatAreNamed) {
   EXPECT_THAT(shell,
               HasSubstr("err=\"err.$(printf %04d ${TRAINYARD_ARRAY_TASK_ID:-4294967294})\""));
   EXPECT_THAT(shell, HasSubstr("exec >>\"$out\" 2>>\"$err\"; exec \"$@\""));
-  EXPECT_EQ(job_.launch().command(5), Absolute());
+  EXPECT_EQ(job_.launch().command(5), "{the script}");
   EXPECT_EQ(Mistake("#SBATCH --output=x.out -G1\n"), "");
   EXPECT_THAT(job_.launch().command(2), HasSubstr("exec >>\"$out\" 2>&1; exec \"$@\""));
   EXPECT_EQ(Mistake("#SBATCH --error=x.err -G1\n"), "");
-  EXPECT_THAT(job_.launch().command(2), HasSubstr("; exec 2>>\"$err\"; exec \"$@\""));
+  EXPECT_THAT(job_.launch().command(2), HasSubstr("out=\"slurm-${TRAINYARD_JOB}.out\""));
+  EXPECT_THAT(job_.launch().command(2), HasSubstr(": >\"$out\""));
+  EXPECT_EQ(Mistake("#SBATCH --open-mode=append -G1\n"), "");
+  EXPECT_THAT(job_.launch().command(2), testing::Not(HasSubstr(": >\"$out\"")));
+  EXPECT_EQ(Mistake("#SBATCH --input=in.txt -a 1-2 -G1\n"), "");
+  EXPECT_THAT(job_.launch().command(2), HasSubstr("exec <\"$in\"; "));
+  EXPECT_THAT(job_.launch().command(2), HasSubstr("out=\"slurm-"));
   EXPECT_THAT(
       Mistake("#SBATCH -G1\n#SBATCH --output=%A_%4y.out\n"),
       HasSubstr("train.sh:3: --output is '%A_%4y.out': '%4y' is no placeholder; expected %j"));
@@ -332,13 +347,13 @@ TEST_F(BatchScriptTest, AllFaultsAreToldAtOnceEachWithItsLine) {
       "#SBATCH --dependency=afterwards:3 --priority=1.5\n"
       "#SBATCH --nodes=2 -o %q\n"
       "#SBATCH --ntasks=3 --gres=gpu:4\n");
-  EXPECT_EQ(std::count(mistakes.begin(), mistakes.end(), '\n'), 8) << mistakes;
+  EXPECT_EQ(std::count(mistakes.begin(), mistakes.end(), '\n'), 7) << mistakes;
   for (const char* const fault :
        {"train.sh:2: '--qoss' is no", "train.sh:2: --gpus is 'none'",
         "train.sh:4: '--reservation' is refused: there are no reservations here",
         "train.sh:4: --time is 'soon'", "train.sh:5: by --array, '3-1' is no array",
         "train.sh:6: by --dependency, 'afterwards:3' is", "train.sh:6: --priority is '1.5'",
-        "train.sh:7: --output is '%q'", "train.sh:8: states 3 tasks for 8 GPUs"}) {
+        "train.sh:7: --output is '%q'"}) {
     EXPECT_THAT(mistakes, HasSubstr(fault));
   }
 }

@@ -14,7 +14,7 @@ namespace trainyard::requests {
 namespace fs = std::filesystem;
 
 Result<std::string> ScriptText(const std::string& path) {
-  constexpr off_t kMost = off_t{4} << 20;
+  constexpr off_t kMost = off_t{1} << 20;
   const auto none = [&path](std::string_view why) {
     return InvalidArgument(fmt::format(
         "'{0}' is no script that begins with #!{1}; expected one, or -- before the job's command: "
@@ -36,7 +36,7 @@ Result<std::string> ScriptText(const std::string& path) {
         path));
   }
   if (status.st_size > kMost) {
-    return none(" (it has more than 4 MiB)");
+    return none(" (it has more than 1 MiB)");
   }
   ASSIGN_OR_RETURN(std::string text, io::ReadBytes(path));
   if (!text.starts_with("#!")) {

@@ -185,9 +185,11 @@ std::vector<std::string> LaunchCommand(const v1::StartAttempt& start, int local_
   if (start.launch().launcher() == v1::LaunchSpec::MPI) {
     return MpiCommand(start, folder, program);
   }
-  const Words command = start.launch().launcher() == v1::LaunchSpec::TORCHRUN
-                            ? TorchrunCommand(start)
-                            : JobsCommand(start);
+  Words command = start.launch().launcher() == v1::LaunchSpec::TORCHRUN ? TorchrunCommand(start)
+                                                                        : JobsCommand(start);
+  if (!start.launch().batch().script().empty()) {
+    std::replace(command.begin(), command.end(), std::string(kScriptWord), folder.PathOf(kScript));
+  }
   return start.launch().has_container()
              ? InContainer(start, local_rank, folder, command, environment)
              : command;
