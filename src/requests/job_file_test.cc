@@ -152,7 +152,7 @@ TEST(JobOptionTest, WrongValuesAreNamedAfterTheOption) {
             "--duration is '2w'; expected a duration such as 90s, 15m or 2h");
   EXPECT_EQ(Set("workers", "per-nod", job),
             "--workers: unknown value 'per-nod'; did you mean 'per-node'?; known: per-gpu, "
-            "per-node, emulated");
+            "per-node, emulated, once");
   EXPECT_EQ(Set("env", "=1", job), "--env is '=1'; expected NAME=VALUE");
   EXPECT_EQ(Set("deadline", "2001-02-03T04:05", job),
             "--deadline is '2001-02-03T04:05'; expected a time to come");

@@ -107,7 +107,6 @@ TEST_F(SlurmScriptTest, VariablesOfSlurmAreSet) {
             "");
   ASSERT_TRUE(cluster_.AwaitState(4, v1::COMPLETED));
   EXPECT_EQ(ReadOut("0"), "0 0 0 2\n");
-  EXPECT_EQ(Files().count("1"), 0U);
   EXPECT_THAT(ReadOut("where"), HasSubstr(" " + std::filesystem::current_path().string() + "\n"));
   EXPECT_THAT(ReadOut("where"), testing::StartsWith("n"));
   // A command has none of them.

@@ -218,6 +218,9 @@ v1::JobStatus Statuses::StatusOf(JobId id, Reasons& reasons) const {
   status.mutable_request()->mutable_launch()->clear_environment();
   status.mutable_request()->mutable_launch()->clear_client_token();
   status.mutable_request()->clear_submitted_as();
+  if (job.request->launch().has_batch()) {
+    status.mutable_request()->mutable_launch()->mutable_batch()->clear_script();
+  }
   status.set_state(StateOf(id));
   status.set_attempt(entry.attempts.last);
   PutGrants(id, status);

@@ -455,7 +455,7 @@ TEST_F(BatchScriptTest, WhatCannotBeAScriptIsSaidAsWhatItIs) {
   EXPECT_THAT(refusal(folder_.Write("g", "#!")), HasSubstr("g:1: '#!' names no interpreter"));
   EXPECT_THAT(refusal(std::filesystem::path(folder_.Write("h", "")).parent_path()),
               HasSubstr("(it is a folder)"));
-  EXPECT_THAT(refusal(folder_.Write("i", std::string(5 << 20, '#'))), HasSubstr("more than 4 MiB"));
+  EXPECT_THAT(refusal(folder_.Write("i", std::string(5 << 20, '#'))), HasSubstr("more than 1 MiB"));
   const std::string pipe = folder_.Write("j", "") + ".pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(refusal(pipe), HasSubstr("is no file that stays, as a pipe is none"));
