@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <typeinfo>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/plugins.h"
 #include "supervisor/launch/launch_steps.h"
+#include "supervisor/steps/slurm_tools.h"
 #include "trainyard/version.h"
 
 namespace trainyard::cli {
@@ -37,6 +40,11 @@ int ExitStatus(const Error& error) {
 
 int Main(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const std::string_view called = argc > 0 ? argv[0] : "";
+  if (const std::optional<int> status =
+          supervisor::RunSlurmTool(called.substr(called.rfind('/') + 1), words)) {
+    return *status;
+  }
   if (!words.empty() && words.front() == "launch") {  // by mpirun and supervisors only
     return supervisor::RunLaunchStep({words.begin() + 1, words.end()});
   }

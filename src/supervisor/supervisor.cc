@@ -39,6 +39,7 @@
 #include "supervisor/launch/worker_end.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
+#include "supervisor/steps/slurm_tools.h"
 #include "supervisor/use_meter.h"
 #include "supervisor/worker.h"
 #include "supervisor/worker_environment.h"
@@ -322,7 +323,11 @@ void Supervisor::StartWorkers() {
   }
   if (const std::string& script = start_.launch().batch().script();
       !script.empty() && WorkersOf(start_) > 0 && !failure.has_value()) {
-    if (const Status written = folder_.WriteText(kScript, script); !written.ok()) {
+    Status written = folder_.WriteText(kScript, script);
+    if (written.ok()) {
+      written = MakeSlurmTools(folder_.path(), program_);
+    }
+    if (!written.ok()) {
       failure = StartFailure{kNotStarted, written.error().message, v1::AttemptReport::DISK};
     }
   }

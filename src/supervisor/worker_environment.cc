@@ -16,6 +16,7 @@
 
 #include "supervisor/data/data_store.h"
 #include "supervisor/job/job_protocol.h"
+#include "supervisor/steps/slurm_tools.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -183,6 +184,16 @@ void AddSlurm(const v1::StartAttempt& start, int local_rank, Variables& variable
   variables["GPU_DEVICE_ORDINAL"] = gpus;
 }
 
+// Shells that set the path anew (bash -l) find the tools again.
+void AddSlurmTools(const AttemptFolder& folder, Variables& variables) {
+  variables["PATH"] = folder.path() + ":" + variables["PATH"];
+  if (const std::string& former = variables["BASH_ENV"]; !former.empty()) {
+    variables[kFormerBashVariable] = former;
+  }
+  variables["BASH_ENV"] = folder.PathOf(kBashFile);
+  variables[kStepFolderVariable] = folder.path();
+}
+
 void AddOwn(const v1::StartAttempt& start, const std::string& gpus, const std::string& socket,
             const std::string& checkpoints, Variables& variables) {
   variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(VisibleGpus(start), ","));
@@ -239,6 +250,9 @@ Variables VariablesOf(const v1::StartAttempt& start, int local_rank, const Attem
   }
   if (launch.has_batch()) {
     AddSlurm(start, local_rank, variables);
+    if (!launch.has_container()) {
+      AddSlurmTools(folder, variables);
+    }
   }
   AddOwn(start, gpus, launch.has_container() ? kSocketInContainer : socket,
          folder.CheckpointFolder(), variables);

@@ -134,6 +134,52 @@ TEST_F(SlurmScriptTest, AScriptRunsAsItWasSubmitted) {
   EXPECT_EQ(ReadOut("slurm-1.out"), "this value argument\n" + cluster_.Path("out") + "\nscript\n");
 }
 
+TEST_F(SlurmScriptTest, StepsRunTheirTasksBesideOneAnother) {
+  EXPECT_EQ(
+      Submit("#SBATCH --ntasks=2 --gres=gpu:2 -o steps.txt\n"
+             "srun -l sh -c 'echo rank $SLURM_PROCID local $SLURM_LOCALID of $SLURM_NTASKS' | "
+             "sort\n"
+             "echo hello | srun cat\n"
+             "srun -n1 sh -c 'echo step $SLURM_STEP_ID of $SLURM_JOB_NUM_NODES'\n"
+             "srun --gpus-per-task=1 -l sh -c 'echo gpu $CUDA_VISIBLE_DEVICES' | sort\n"
+             "srun -o 'task-%t.txt' sh -c 'echo file of $SLURM_PROCID'\n"
+             "scontrol show hostnames $SLURM_JOB_NODELIST | wc -l\n")
+          .err,
+      "");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+  EXPECT_EQ(ReadOut("steps.txt"),
+            "0: rank 0 local 0 of 2\n1: rank 1 local 1 of 2\nhello\nhello\nstep 2 of 1\n0: gpu "
+            "0\n1: gpu 1\n1\n");
+  EXPECT_EQ(ReadOut("task-0.txt"), "file of 0\n");
+  EXPECT_EQ(ReadOut("task-1.txt"), "file of 1\n");
+}
+
+TEST_F(SlurmScriptTest, AStepEndsAsSrunDoes) {
+  EXPECT_EQ(
+      Submit("#SBATCH --ntasks=2 --gres=gpu:2 -o ends.txt\n"
+             "srun sh -c 'exit $((SLURM_PROCID * 3))'; echo $?\n"
+             "srun -n1 sh -c 'kill -9 $$'; echo $?\n"
+             "srun -n1 no-such-program; echo $?\n"
+             "srun -n 1000 true; echo $?\n"
+             "srun -K sh -c 'if [ $SLURM_PROCID = 0 ]; then exit 5; else exec sleep 1000; fi'\n"
+             "echo $?\n"
+             "(sleep 0.3; kill -USR1 $$) & :\n"
+             "exit 7\n")
+          .err,
+      "");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::FAILED));
+  EXPECT_EQ(cluster_.StatusOf(1).exit_code(), 7);
+  const std::string text = ReadOut("ends.txt");
+  for (const char* const part :
+       {"task 1: Exited with exit code 3\n3\n", "task 0: Killed\n137\n",
+        "slurmstepd: error: execve(): no-such-program: No such file or directory\n",
+        "Exited with exit code 2\n2\n",
+        "Unable to create step for job 1: More processors requested than permitted\n1\n",
+        "task 1: Terminated\n143\n"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
 // The nodes beside the first are held for as long as the script runs, and no longer.
 TEST_F(SlurmScriptTest, TheOtherNodesAreHeldUntilTheScriptEnds) {
   EXPECT_EQ(Submit("#SBATCH -N2 --gpus-per-node=2\n"
@@ -162,7 +208,7 @@ TEST_F(SlurmScriptTest, WhatIsIgnoredAndWhatWouldNotRunIsSaidAtSubmission) {
               HasSubstr("ignored, as no such resource is given out here: lscratch:2 ("));
   EXPECT_EQ(cluster_.StatusOf(1).request().gpus(), 1);
   EXPECT_THAT(cluster_.StatusOf(1).request().gpu_types(), ElementsAre("k80"));
-  EXPECT_THAT(Submit("#SBATCH -G1\nsrun hostname\n").err, HasSubstr("the script calls srun ("));
+  EXPECT_THAT(Submit("#SBATCH -G1\nsqueue\n").err, HasSubstr("the script calls squeue ("));
   const Answer grace = Submit("#SBATCH -G1 --hold\ntrue\n", {"--grace", "10h"});
   EXPECT_THAT(grace.err, HasSubstr("grace 10h00m is more than the cluster gives"));
 }

@@ -601,16 +601,25 @@ void ScriptReader::Warn(std::string_view text) {
                                             fmt::join(ignored_, ", ")));
   }
   std::string calls;
+  const bool several = counts_.nodes && *counts_.nodes > 1;
   for (const SlurmCall& call : SlurmCallsIn(text)) {
+    if (call.command == "srun" && several) {
+      script_.warnings_.push_back(fmt::format(
+          "{}:{}: srun starts tasks on the first node alone yet; with 'submit --workers per-node' "
+          "the script runs on each node, and its command is called without srun ({}, Scripts that "
+          "call srun)",
+          script_.path_, call.line, kSlurmPage));
+    }
+    if (call.command == "srun" || call.command == "scontrol") {
+      continue;  // they are there
+    }
     calls += fmt::format("{}{} ({}:{})", calls.empty() ? "" : ", ", call.command, script_.path_,
                          call.line);
   }
   if (!calls.empty()) {
     script_.warnings_.push_back(fmt::format(
-        "the script calls {}: Slurm's commands do not know the job. The script runs once, on its "
-        "first node; with 'submit --workers per-node' or 'per-gpu' it runs on each, with RANK, "
-        "WORLD_SIZE and the like set: in place of 'srun COMMAND' write 'COMMAND' ({}, Scripts "
-        "that call srun)",
+        "the script calls {}: this command of Slurm's does not know the job ({} has what is typed "
+        "in its place)",
         calls, kSlurmPage));
   }
   const std::string& output = script_.output_.pattern;

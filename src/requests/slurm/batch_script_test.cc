@@ -411,10 +411,13 @@ TEST_F(BatchScriptTest, LinesBehindTheFirstCommandAreNotPassedOverInSilence) {
 }
 
 TEST_F(BatchScriptTest, CallsOfSlurmsCommandsAreNamed) {
-  EXPECT_EQ(Mistake("#SBATCH -G1\n\nsrun python train.py\nscontrol show job\n"), "");
-  EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls srun ("),
-                                                    HasSubstr("train.sh:4), scontrol ("),
+  EXPECT_EQ(Mistake("#SBATCH -G1\n\nsrun a\nscontrol show hostnames\nsqueue\nsinfo\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls squeue ("),
+                                                    HasSubstr("train.sh:6), sinfo ("),
                                                     HasSubstr("docs/from-slurm.md"))));
+  EXPECT_EQ(Mistake("#SBATCH -G2 -N2\n\nsrun python train.py\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("train.sh:4: srun starts tasks on the first node "
+                                               "alone yet")));
 }
 
 TEST_F(BatchScriptTest, MistakesAreToldWithTheirLine) {

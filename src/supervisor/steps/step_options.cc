@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/steps/step_options.h"
+
+#include <fmt/format.h>
+#include <getopt.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "base/name_list.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace trainyard::supervisor {
+namespace {
+
+// Those that srun takes and that change nothing of a step on one node.
+constexpr std::array kWithValue{
+    "mpi",        "cpu-bind", "mem",           "mem-per-cpu",    "mem-per-gpu",  "mem-bind",
+    "gres",       "gpus",     "gpus-per-node", "gpu-bind",       "export",       "job-name",
+    "partition",  "account",  "time",          "hint",           "distribution", "threads",
+    "wait",       "qos",      "comment",       "exclude",        "constraint",   "cpus-per-gpu",
+    "acctg-freq", "gpu-freq", "network",       "open-mode",      "relative",     "ntasks-per-core",
+    "jobid",      "cpu-freq", "profile",       "ntasks-per-gpu", "gres-flags"};
+constexpr std::array kFlags{"exact",   "overlap",          "unbuffered", "quiet",
+                            "verbose", "overcommit",       "exclusive",  "preserve-env",
+                            "no-kill", "quit-on-interrupt"};
+
+enum Own : int {
+  kTasks = 1000,
+  kNodes,
+  kCpusPerTask,
+  kGpusPerTask,
+  kTasksPerNode,
+  kNodeList,
+  kOutput,
+  kError,
+  kInput,
+  kFolder,
+  kLabel,
+  kKill,
+  kOvercommit,
+  kPassed,
+};
+
+std::vector<option> LongOptions() {
+  std::vector<option> options{
+      {"ntasks", required_argument, nullptr, kTasks},
+      {"nodes", required_argument, nullptr, kNodes},
+      {"cpus-per-task", required_argument, nullptr, kCpusPerTask},
+      {"gpus-per-task", required_argument, nullptr, kGpusPerTask},
+      {"ntasks-per-node", required_argument, nullptr, kTasksPerNode},
+      {"nodelist", required_argument, nullptr, kNodeList},
+      {"output", required_argument, nullptr, kOutput},
+      {"error", required_argument, nullptr, kError},
+      {"input", required_argument, nullptr, kInput},
+      {"chdir", required_argument, nullptr, kFolder},
+      {"label", no_argument, nullptr, kLabel},
+      {"kill-on-bad-exit", optional_argument, nullptr, kKill},
+      {"overcommit", no_argument, nullptr, kOvercommit},
+  };
+  for (const char* const name : kWithValue) {
+    options.push_back({name, required_argument, nullptr, kPassed});
+  }
+  for (const char* const name : kFlags) {
+    options.push_back({name,
+                       std::string_view(name) == "exclusive" ? optional_argument : no_argument,
+                       nullptr, kPassed});
+  }
+  options.push_back({});
+  return options;
+}
+
+int OwnOf(int letter) {
+  switch (letter) {
+    case 'n':
+      return kTasks;
+    case 'N':
+      return kNodes;
+    case 'c':
+      return kCpusPerTask;
+    case 'w':
+      return kNodeList;
+    case 'o':
+      return kOutput;
+    case 'e':
+      return kError;
+    case 'i':
+      return kInput;
+    case 'D':
+      return kFolder;
+    case 'l':
+      return kLabel;
+    case 'K':
+      return kKill;
+    case 'O':
+      return kOvercommit;
+    default:
+      return letter;
+  }
+}
+
+Result<int> CountOf(const char* option, std::string_view text) {
+  const auto number = base::ToInteger<int>(text);
+  return number && *number > 0 ? Result<int>(*number)
+                               : Result<int>(InvalidArgument(fmt::format(
+                                     "Invalid numeric value \"{}\" for {}.", text, option)));
+}
+
+// What the job has, by its variables.
+struct Job {
+  int nodes = 1;
+  int tasks = 0;  // 0: it does not say
+  int cpus_here = 0;
+  std::string number;
+  std::string node;
+};
+
+class Reader {
+ public:
+  explicit Reader(const StepOptions::Environment& environment) {
+    const auto count = [&environment](const char* name) {
+      return base::ToInteger<int>(environment(name)).value_or(0);
+    };
+    job_.nodes = std::max(1, count("SLURM_NNODES"));
+    job_.tasks = count("SLURM_NTASKS");
+    job_.cpus_here = count("SLURM_CPUS_ON_NODE");
+    job_.number = environment("SLURM_JOB_ID");
+    job_.node = environment("SLURMD_NODENAME");
+  }
+
+  Result<StepOptions> Read(const std::vector<std::string>& words) {
+    std::vector<std::string> copies{"srun"};
+    copies.insert(copies.end(), words.begin(), words.end());
+    std::vector<char*> arguments;
+    arguments.reserve(copies.size() + 1);
+    for (std::string& word : copies) {
+      arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    const std::vector<option> options = LongOptions();
+    const auto count = static_cast<int>(copies.size());
+    optind = 0;
+    opterr = 0;
+    constexpr const char* kLetters = "+:n:N:c:w:o:e:i:D:lK::OJ:p:A:t:m:x:C:q:r:T:W:uQvkEX";
+    for (int letter = 0;
+         (letter = getopt_long(count, arguments.data(), kLetters, options.data(), nullptr)) >= 0;) {
+      const std::string& word = copies[static_cast<std::size_t>(std::max(1, optind - 1))];
+      if (letter == '?') {
+        return InvalidArgument(fmt::format("unrecognized option '{}'", word));
+      }
+      if (letter == ':') {
+        return InvalidArgument(fmt::format("option '{}' requires an argument", word));
+      }
+      RETURN_IF_ERROR(Take(OwnOf(letter), optarg == nullptr ? "" : optarg));
+    }
+    step_.command.assign(copies.begin() + optind, copies.end());
+    RETURN_IF_ERROR(Settle());
+    return step_;
+  }
+
+ private:
+  Status Take(int option, const std::string& value) {
+    switch (option) {
+      case kTasks: {
+        ASSIGN_OR_RETURN(tasks_, CountOf("--ntasks", value));
+        return {};
+      }
+      case kNodes: {
+        ASSIGN_OR_RETURN(nodes_, CountOf("--nodes", value.substr(0, value.find('-'))));
+        return {};
+      }
+      case kTasksPerNode: {
+        ASSIGN_OR_RETURN(tasks_per_node_, CountOf("--ntasks-per-node", value));
+        return {};
+      }
+      case kCpusPerTask: {
+        ASSIGN_OR_RETURN(step_.cpus_per_task, CountOf("--cpus-per-task", value));
+        return {};
+      }
+      case kGpusPerTask: {
+        const std::string_view number = std::string_view(value).substr(value.rfind(':') + 1);
+        ASSIGN_OR_RETURN(step_.gpus_per_task, CountOf("--gpus-per-task", number));
+        return {};
+      }
+      case kNodeList:
+        node_list_ = value;
+        return {};
+      case kOutput:
+        step_.output = value;
+        return {};
+      case kError:
+        step_.errors = value;
+        return {};
+      case kInput:
+        step_.input = value;
+        return {};
+      case kFolder:
+        step_.folder = value;
+        return {};
+      case kLabel:
+        step_.label = true;
+        return {};
+      case kKill:
+        step_.kill_on_bad_exit = value != "0" && value != "=0";
+        return {};
+      case kOvercommit:
+        overcommits_ = true;
+        return {};
+      default:
+        return {};
+    }
+  }
+
+  // On which nodes, and with how many tasks.
+  Status Settle() {
+    if (step_.command.empty()) {
+      return InvalidArgument("No command given to execute.");
+    }
+    int nodes = nodes_.value_or(job_.nodes);
+    if (!node_list_.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<std::string> named, base::ExpandNames(node_list_));
+      nodes = static_cast<int>(named.size());
+      if (nodes == 1 && named.front() != job_.node) {
+        return OnSeveral();
+      }
+    }
+    if (tasks_ && *tasks_ < nodes) {
+      if (!nodes_ && node_list_.empty()) {
+        step_.notes.push_back(
+            fmt::format("Warning: can't run {} processes on {} nodes, setting nnodes to {}",
+                        *tasks_, nodes, *tasks_));
+      }
+      nodes = *tasks_;
+    }
+    if (nodes > job_.nodes) {
+      return InvalidArgument(
+          fmt::format("Unable to create step for job {}: Requested node "
+                      "configuration is not available",
+                      job_.number));
+    }
+    if (nodes > 1) {
+      return OnSeveral();
+    }
+    const int of_job = job_.nodes == 1 ? job_.tasks : 0;
+    step_.tasks = tasks_.value_or(tasks_per_node_.value_or(std::max(1, of_job)));
+    if (!overcommits_ && job_.cpus_here > 0 &&
+        step_.tasks * step_.cpus_per_task > std::max(job_.cpus_here, job_.tasks)) {
+      return InvalidArgument(
+          fmt::format("Unable to create step for job {}: More processors requested than permitted",
+                      job_.number));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Error OnSeveral() const {
+    return Failed(fmt::format(
+        "a step on other nodes than {}, where the script runs, is not here yet; submit the script "
+        "with --workers per-node, and call the command without srun",
+        job_.node));
+  }
+
+  Job job_;
+  StepOptions step_;
+  std::optional<int> tasks_;
+  std::optional<int> nodes_;
+  std::optional<int> tasks_per_node_;
+  std::string node_list_;
+  bool overcommits_ = false;
+};
+
+}  // namespace
+
+Result<StepOptions> StepOptions::Read(const std::vector<std::string>& words,
+                                      const Environment& environment) {
+  return Reader(environment).Read(words);
+}
+
+}  // namespace trainyard::supervisor
