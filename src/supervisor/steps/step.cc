@@ -48,7 +48,7 @@ int TakeStepNumber() {
     return 0;
   }
   const int number = base::ToInteger<int>(base::Trim(text.data())).value_or(0);
-  const std::string next = std::to_string(number + 1) + "\n";
+  const std::string next = std::to_string(number + 1);
   return pwrite(file.get(), next.data(), next.size(), 0) < 0 ? 0 : number;
 }
 
