@@ -310,7 +310,7 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   EXPECT_EQ(ErrorOf(request), "duration is nan s; expected 1e-6 to 9000000000 s");
   request = Submission(1);
   request.mutable_submit()->mutable_job()->mutable_launch()->add_command(
-      std::string(std::size_t{70} << 10, 'x'));
+      std::string(std::size_t{260} << 10, 'x'));
   EXPECT_EQ(ErrorOf(request), "command and environment have more than 256 KiB");
   request = Submission(1);
   v1::LaunchSpec& launch = *request.mutable_submit()->mutable_job()->mutable_launch();

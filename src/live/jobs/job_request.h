@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/job_fields.h"
+#include "supervisor/launch/script_word.h"
 #include "trainyard/cluster.h"
 #include "trainyard/job.h"
 #include "trainyard/live.pb.h"
@@ -19,6 +20,9 @@
 #include "trainyard/time.h"
 
 namespace trainyard::live {
+
+// The word of a command that stands for the script of its request.
+inline constexpr const char* kScriptWord = supervisor::kScriptWord;
 
 // "1 GPU", "3 GPUs".
 [[nodiscard]] inline std::string GpusText(int gpus) {

@@ -32,7 +32,6 @@
 #include "requests/slurm/script_file.h"
 #include "requests/slurm/slurm_time.h"
 #include "requests/slurm/slurm_words.h"
-#include "supervisor/launch/launch_command.h"
 
 namespace trainyard::requests {
 namespace {
@@ -697,105 +696,6 @@ Result<BatchScript> BatchScript::Read(const std::string& path, v1::JobRequest& j
   const std::string real = RealPath(path);
   ASSIGN_OR_RETURN(const std::string text, ScriptText(real));
   return ScriptReader(real, job).Read(text);
-}
-
-Status BatchScript::CheckStrict() const {
-  std::string faults;
-  for (const WithoutEffect& one : without_effect_) {
-    faults += fmt::format("{}{} --{}: {}", faults.empty() ? "" : "\n", one.where, one.option->name,
-                          one.option->here);
-  }
-  return faults.empty() ? Status() : BadInput(faults);
-}
-
-void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobRequest& job) {
-  std::vector<std::string> command = interpreter_;
-  std::error_code error;
-  command.push_back(job.launch().batch().script().empty()
-                        ? fs::absolute(path_, error).lexically_normal().string()
-                        : std::string(supervisor::kScriptWord));
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  if (!output_.word.empty() || !errors_.word.empty() || !input_.word.empty()) {
-    // The log, which `trainyard logs` shows, names the files.
-    std::string shell;
-    const auto name = [&shell](const char* variable, const std::string& word) {
-      shell +=
-          fmt::format("{0}={1}; case ${0} in /*) ;; *) {0}=$PWD/${0};; esac; ", variable, word);
-    };
-    if (!input_.word.empty()) {
-      name("in", input_.word);
-      shell += "exec <\"$in\"; ";
-    }
-    if (!output_.word.empty()) {
-      name("out", output_.word);
-    }
-    if (!errors_.word.empty()) {
-      name("err", errors_.word);
-    }
-    if (!appends_ &&
-        job.launch().workers() == v1::LaunchSpec::ONCE) {  // of later attempts the output follows
-                                                           // that of the earlier ones
-      shell += "[ \"$TRAINYARD_ATTEMPT\" != 1 ] || : >\"$out\" || exit; ";
-    }
-    if (errors_.word.empty()) {
-      shell += "printf 'trainyard: output and errors go to %s\\n' \"$out\"; exec >>\"$out\" 2>&1";
-    } else {
-      shell +=
-          "printf 'trainyard: output goes to %s, errors go to %s\\n' \"$out\" \"$err\"; exec "
-          ">>\"$out\" 2>>\"$err\"";
-    }
-    command.insert(command.begin(), {"/bin/sh", "-c", shell + "; exec \"$@\"", "sh"});
-  }
-  job.mutable_launch()->mutable_command()->Assign(command.begin(), command.end());
-  for (const Output* file : {&output_, &errors_}) {
-    // As far as no placeholder stands in its name.
-    const std::string name = file->pattern.substr(0, file->pattern.find('%'));
-    const std::size_t slash = name.rfind('/');
-    if (slash == std::string::npos || slash == 0) {
-      continue;
-    }
-    const fs::path folder = fs::path(job.launch().working_directory()) / name.substr(0, slash);
-    if (!fs::is_directory(folder, error)) {
-      warnings_.push_back(fmt::format(
-          "{} is '{}', and there is no folder '{}' on this machine: where it is missing "
-          "when the job starts, the job fails",
-          file->where, file->pattern, folder.string()));
-    }
-  }
-}
-
-Error BatchScript::AtLine(const Error& error,
-                          const std::vector<std::string_view>& overridden) const {
-  // What messages of the controller call the values.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWords{
-      {{"account", "account"},
-       {"licences", "licenses"},
-       {"names node", "node_list"},
-       {"constraint", "constraint"},
-       {"temporary files", "tmp"},
-       {"of memory beside", "memory"},
-       {"CPUs beside", "cpus"},
-       {"nodes", "nodes"},
-       {"dependency", "dependency"},
-       {"tasks", "array"},
-       {"array", "array"},
-       {"GPU type", "gpu_types"},
-       {"gpu_types", "gpu_types"},
-       {"GPU", "gpus"},
-       {"priority", "priority"},
-       {"queue", "queue"},
-       {"environment", "env"},
-       {"notify", "notify"}}};
-  const bool of_job = error.code != ErrorCode::kBadInput;
-  for (const auto& [word, key] : kWords) {
-    const auto line = lines_.find(key);
-    if (of_job && line != lines_.end() && error.message.find(word) != std::string::npos &&
-        std::find(overridden.begin(), overridden.end(), key) == overridden.end()) {
-      return {.code = error.code == ErrorCode::kInvalidArgument ? ErrorCode::kBadInput : error.code,
-              .message = line->second + error.message};
-    }
-  }
-  return error;
 }
 
 }  // namespace trainyard::requests

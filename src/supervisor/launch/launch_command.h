@@ -7,17 +7,13 @@
 #include <vector>
 
 #include "supervisor/attempt_folder.h"
+#include "supervisor/launch/script_word.h"
 #include "trainyard/live.pb.h"
 
 namespace trainyard::supervisor {
 
 // How many processes the supervisor starts: the workers, or one launcher that starts them all.
 [[nodiscard]] int ProcessesOf(const v1::StartAttempt& start);
-
-// A word of a job's command that stands for the copy of its script (LaunchSpec::Batch), and the
-// name of this file in the attempt's folder.
-inline constexpr const char* kScriptWord = "{the script}";
-inline constexpr const char* kScript = "script";
 
 // The command of the process of that number, which gets `environment` (WorkerEnvironment).
 // `program` is the executable with the hidden command `launch` (launch_steps.h).
