@@ -117,6 +117,12 @@ std::vector<std::pair<JobId, Duration>> Accounts::Holders(TimePoint now) const {
 }
 
 void Accounts::Adopt(std::span<const model::JobRecord> records, TimePoint now) {
+  // A replay that is refused, as of a snapshot of another program, has told of steps, too: time
+  // goes back where the next one begins.
+  const auto turn = std::is_sorted_until(
+      steps_.rbegin(), steps_.rend(),
+      [](const Decided& later, const Decided& sooner) { return later.at > sooner.at; });
+  steps_.erase(steps_.begin(), turn.base());
   // Those of its last instant again: some of them may have been written and not seen.
   std::erase_if(steps_, [this](const Decided& decided) { return decided.at < last_; });
   static_cast<void>(Commit());
