@@ -143,9 +143,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   job.iterations_seen = std::max(job.iterations_seen, report.iterations());
   NoteProgress(job, *attempt, *part, report.iterations());
   part->late = report.late();
-  if (part->state != PartState::kExited) {
-    use_.Hear(id, *attempt, *part, report);
-  }
+  use_.Hear(id, *attempt, *part, report);
   if (!report.note().empty()) {  // the other parts of a job may have said none
     job.note = report.note();
   }

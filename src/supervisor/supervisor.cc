@@ -140,6 +140,7 @@ class Supervisor {
   [[nodiscard]] std::optional<StartFailure> StartProcess(int number);
   [[nodiscard]] bool IsWorker(const Process& process) const;
   void SignalWorkers(int signal);
+  void SendOwnNotice(int signal);
   void Decide();
   [[nodiscard]] bool WorkersRun() const;
 
@@ -497,7 +498,22 @@ void Supervisor::AskToLeave(std::int64_t grace_ms) {
 void Supervisor::Give(const AttemptCourse::Notice& notice) {
   job_server_.GiveNotice(notice.end);
   if (notice.is_first && notice.has_time && !job_server_.training().no_signals) {
-    SignalWorkers(SIGTERM);
+    const int own = start_.launch().batch().notice();
+    own > 0 ? SendOwnNotice(own) : SignalWorkers(SIGTERM);
+  }
+}
+
+// As sbatch --signal says: to the script alone (B:), or to its steps alone.
+void Supervisor::SendOwnNotice(int signal) {
+  if (workers_.empty() || start_.launch().has_container()) {
+    return SignalWorkers(signal);
+  }
+  const pid_t script = workers_.front().pid;
+  for (const Process& process : DescendantsOf(getpid())) {
+    const bool is_script = process.pid == script;
+    if (start_.launch().batch().notice_to_script() ? is_script : IsWorker(process) && !is_script) {
+      SendSignal(process, signal);
+    }
   }
 }
 

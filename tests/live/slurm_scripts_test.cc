@@ -180,6 +180,20 @@ TEST_F(SlurmScriptTest, AStepEndsAsSrunDoes) {
   }
 }
 
+TEST_F(SlurmScriptTest, TheNoticeIsTheSignalThatIsAskedFor) {
+  EXPECT_EQ(Submit("#SBATCH -G1 --signal=B:USR1@5 -o notice.txt\n"
+                   "trap 'echo got USR1; exit 0' USR1\n"
+                   "trap 'echo got TERM; exit 1' TERM\n"
+                   "echo ready\nwhile :; do sleep 0.05; done\n")
+                .err,
+            "");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  ASSERT_TRUE(Eventually([this] { return ReadOut("notice.txt") == "ready\n"; }));
+  EXPECT_EQ(cluster_.Ask({"cancel", "1"}).status, 0);
+  EXPECT_TRUE(Eventually([this] { return ReadOut("notice.txt") == "ready\ngot USR1\n"; }))
+      << ReadOut("notice.txt");
+}
+
 // The nodes beside the first are held for as long as the script runs, and no longer.
 TEST_F(SlurmScriptTest, TheOtherNodesAreHeldUntilTheScriptEnds) {
   EXPECT_EQ(Submit("#SBATCH -N2 --gpus-per-node=2\n"

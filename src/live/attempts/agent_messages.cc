@@ -110,6 +110,30 @@ void AgentMessages::AddSlurmVariables(JobId id, const LiveAttempt& attempt, std:
   }
 }
 
+namespace {
+
+// How many workers the job has on that part of its attempt.
+int WorkersOn(const LiveJob& job, const LiveAttempt& attempt, std::size_t part) {
+  if (job.runs_once()) {
+    return part == 0 ? 1 : 0;
+  }
+  return job.has_worker_per_gpu() ? std::popcount(attempt.parts[part].gpus) : 1;
+}
+
+// Of a task of an array.
+void AddArrayVariables(const LiveJob& job, const model::JobNumbers& numbers,
+                       v1::StartAttempt& start) {
+  const auto add = [&start](const char* name, std::int64_t value) {
+    v1::EnvironmentVariable& variable = *start.mutable_launch()->add_environment();
+    variable.set_name(name);
+    variable.set_value(std::to_string(value));
+  };
+  add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(numbers.Of(*job.array)));
+  add("TRAINYARD_ARRAY_TASK_ID", job.array_index);
+}
+
+}  // namespace
+
 void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t index) {
   const LiveJob& job = state_.jobs[id];
   const double scale = state_.options.time_scale;
@@ -120,13 +144,7 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
   start.set_job_name(job.spec->name);
   *start.mutable_launch() = job.request->launch();
   if (job.array) {
-    const auto add = [&start](const char* name, std::int64_t value) {
-      v1::EnvironmentVariable& variable = *start.mutable_launch()->add_environment();
-      variable.set_name(name);
-      variable.set_value(std::to_string(value));
-    };
-    add("TRAINYARD_ARRAY_JOB_ID", static_cast<std::int64_t>(state_.numbers.Of(*job.array)));
-    add("TRAINYARD_ARRAY_TASK_ID", job.array_index);
+    AddArrayVariables(job, state_.numbers, start);
   }
   if (!job.is_emulated() && !job.has_worker_per_gpu() && !job.runs_once()) {
     start.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
@@ -137,9 +155,7 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
     if (i == index) {
       start.set_first_rank(workers);
     }
-    const int there = job.has_worker_per_gpu() ? std::popcount(attempt.parts[i].gpus)
-                      : job.runs_once()        ? (i == 0 ? 1 : 0)
-                                               : 1;
+    const int there = WorkersOn(job, attempt, i);
     start.add_node_workers(there);
     workers += there;
   }

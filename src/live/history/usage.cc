@@ -166,7 +166,7 @@ std::map<std::int64_t, Usage::Day> Usage::CopyOfDays() const {
   return days;
 }
 
-void Usage::SetDays(std::map<std::int64_t, Day> days) {
+void Usage::SetDays(std::map<std::int64_t, Day>&& days) {
   auto read = std::make_shared<Days>();
   for (auto& [number, day] : days) {
     (*read)[number] = std::make_shared<const Day>(std::move(day));

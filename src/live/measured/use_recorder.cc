@@ -5,7 +5,7 @@ namespace trainyard::live {
 
 void UseRecorder::Hear(JobId job, const LiveAttempt& attempt, Part& part,
                        const v1::AttemptReport& report) {
-  if (!report.has_use()) {
+  if (!report.has_use() || part.state == PartState::kExited) {
     return;
   }
   part.use = UseOf(report);

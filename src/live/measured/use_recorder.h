@@ -15,7 +15,7 @@ class UseRecorder {
   // `state` must outlive it.
   UseRecorder(const LiveState& state, AddFact add) : state_(state), add_(std::move(add)) {}
 
-  // A report of the part, which has not exited as far as is known.
+  // A report of the part; what is known of one that has exited does not change.
   void Hear(JobId job, const LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   // The part has gone without a word: what was heard of it last is what it has used.
   void NoteMissing(JobId job, const LiveAttempt& attempt, const Part& part);

@@ -24,6 +24,31 @@ Status BatchScript::CheckStrict() const {
   return faults.empty() ? Status() : BadInput(faults);
 }
 
+// For a shell: opens the files of the script. The log, which `trainyard logs` shows, names them.
+std::string BatchScript::Redirection(bool once) const {
+  std::string shell;
+  const auto name = [&shell](const char* variable, const std::string& word) {
+    shell += fmt::format("{0}={1}; case ${0} in /*) ;; *) {0}=$PWD/${0};; esac; ", variable, word);
+  };
+  if (!input_.word.empty()) {
+    name("in", input_.word);
+    shell += "exec <\"$in\"; ";
+  }
+  name("out", output_.word);
+  if (!errors_.word.empty()) {
+    name("err", errors_.word);
+  }
+  // The output of later attempts follows that of the earlier ones.
+  if (!appends_ && once) {
+    shell += "[ \"$TRAINYARD_ATTEMPT\" != 1 ] || : >\"$out\" || exit; ";
+  }
+  return shell +
+         (errors_.word.empty()
+              ? "printf 'trainyard: output and errors go to %s\\n' \"$out\"; exec >>\"$out\" 2>&1"
+              : "printf 'trainyard: output goes to %s, errors go to %s\\n' \"$out\" \"$err\"; "
+                "exec >>\"$out\" 2>>\"$err\"");
+}
+
 void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobRequest& job) {
   std::vector<std::string> command = interpreter_;
   std::error_code error;
@@ -31,35 +56,8 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
                         ? fs::absolute(path_, error).lexically_normal().string()
                         : std::string(live::kScriptWord));
   command.insert(command.end(), arguments.begin(), arguments.end());
-  if (!output_.word.empty() || !errors_.word.empty() || !input_.word.empty()) {
-    // The log, which `trainyard logs` shows, names the files.
-    std::string shell;
-    const auto name = [&shell](const char* variable, const std::string& word) {
-      shell +=
-          fmt::format("{0}={1}; case ${0} in /*) ;; *) {0}=$PWD/${0};; esac; ", variable, word);
-    };
-    if (!input_.word.empty()) {
-      name("in", input_.word);
-      shell += "exec <\"$in\"; ";
-    }
-    if (!output_.word.empty()) {
-      name("out", output_.word);
-    }
-    if (!errors_.word.empty()) {
-      name("err", errors_.word);
-    }
-    if (!appends_ &&
-        job.launch().workers() == v1::LaunchSpec::ONCE) {  // of later attempts the output follows
-                                                           // that of the earlier ones
-      shell += "[ \"$TRAINYARD_ATTEMPT\" != 1 ] || : >\"$out\" || exit; ";
-    }
-    if (errors_.word.empty()) {
-      shell += "printf 'trainyard: output and errors go to %s\\n' \"$out\"; exec >>\"$out\" 2>&1";
-    } else {
-      shell +=
-          "printf 'trainyard: output goes to %s, errors go to %s\\n' \"$out\" \"$err\"; exec "
-          ">>\"$out\" 2>>\"$err\"";
-    }
+  if (!output_.word.empty()) {
+    const std::string shell = Redirection(job.launch().workers() == v1::LaunchSpec::ONCE);
     command.insert(command.begin(), {"/bin/sh", "-c", shell + "; exec \"$@\"", "sh"});
   }
   job.mutable_launch()->mutable_command()->Assign(command.begin(), command.end());

@@ -32,6 +32,7 @@
 #include "requests/slurm/script_file.h"
 #include "requests/slurm/slurm_time.h"
 #include "requests/slurm/slurm_words.h"
+#include "service/signals.h"
 
 namespace trainyard::requests {
 namespace {
@@ -96,6 +97,7 @@ class ScriptReader {
   Status SetCpus(const Given& given);
   Status SetNice(const Given& given);
   Status SetOpenMode(const Given& given);
+  Status SetSignal(const Given& given);
   template <char kPer>
   Status SetMemory(const Given& given);
   Status SetExclusive(const Given& given);
@@ -113,6 +115,8 @@ class ScriptReader {
   Status TakeGpus(const Given& given, const Result<GpuList>& list, Count& count);
   static Status SetFile(const Given& given, BatchScript::Output& file);
   Status TakeOption(const SbatchOption& option, const Given& given);
+  [[nodiscard]] bool TakeHead(const std::string& line, int number);
+  [[nodiscard]] Result<BatchScript> Finish(std::string_view text);
   void TakeLine(std::string_view line, const std::string& where);
   void Keep(std::string_view name, const std::string& value);
   void TakeEnvironment();
@@ -140,6 +144,7 @@ class ScriptReader {
   std::vector<std::string> ignored_;  // "lscratch:3 (train.sh:2)"
   std::vector<std::string> faults_;
   bool has_lines_ = false;
+  int first_command_ = 0;  // its line; 0: none yet
 };
 
 namespace {
@@ -253,6 +258,27 @@ Status ScriptReader::SetOpenMode(const Given& given) {
   }
   script_.appends_ = given.value == "append";
   return {};
+}
+
+// "[{R|B}:]SIGNAL[@SECONDS]": the notice that the job gets, and its grace (60 s as there).
+Status ScriptReader::SetSignal(const Given& given) {
+  constexpr std::string_view kExpected = "[B:]SIGNAL[@SECONDS], such as B:USR1@120";
+  constexpr std::int64_t kUnstated = 60;
+  std::string_view text = given.value;
+  const bool to_script = text.starts_with("B:");
+  text.remove_prefix(to_script || text.starts_with("R:") ? 2 : 0);
+  const std::size_t at = text.find('@');
+  const int signal = service::SignalNamed(text.substr(0, at));
+  const auto seconds = at == std::string_view::npos
+                           ? std::optional(kUnstated)
+                           : base::ToInteger<std::int64_t>(text.substr(at + 1));
+  if (signal == 0 || !seconds || *seconds < 0 || *seconds > 65535) {
+    return given.Bad(std::string(kExpected));
+  }
+  v1::LaunchSpec::Batch& batch = *job_.mutable_launch()->mutable_batch();
+  batch.set_notice(signal);
+  batch.set_notice_to_script(to_script);
+  return SetKey(given, "grace", fmt::format("{}s", *seconds));
 }
 
 Status ScriptReader::SetExclusive(const Given& given) {
@@ -409,6 +435,7 @@ constexpr std::array kLineOptions{
     LineOption{"error", "", &ScriptReader::SetErrors},
     LineOption{"input", "", &ScriptReader::SetInput},
     LineOption{"open-mode", "", &ScriptReader::SetOpenMode},
+    LineOption{"signal", "", &ScriptReader::SetSignal},
     LineOption{"hold", "", &ScriptReader::SetHold},
     LineOption{"requeue", "", &ScriptReader::SetNothing},  // as all jobs are
 };
@@ -646,26 +673,35 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
   if (script_.interpreter_.empty()) {
     Note(BadInput(path + ":1: '#!' names no interpreter; expected one: #!/bin/bash"));
   }
-  int first_command = 0;  // its line; 0: none yet
-  for (int number = 2; std::getline(lines, line); ++number) {
-    constexpr std::string_view kMark = "#SBATCH";
-    const std::string_view behind =
-        std::string_view(line).substr(std::min(kMark.size(), line.size()));
-    if (line.starts_with(kMark) && (behind.empty() || behind.find_first_of(" \t") == 0)) {
-      if (first_command > 0) {
-        script_.warnings_.push_back(fmt::format(
-            "{}:{}: #SBATCH lines behind the script's first command, here in line {}, are not read "
-            "(nor are they by sbatch)",
-            path, number, first_command));
-        break;
-      }
-      has_lines_ = true;
-      TakeLine(behind, fmt::format("{}:{}: ", path, number));
-    } else if (first_command == 0 && line.find_first_not_of(" \t\r") != std::string::npos &&
-               !line.starts_with("#")) {
-      first_command = number;
-    }
+  for (int number = 2; std::getline(lines, line) && TakeHead(line, number); ++number) {
   }
+  return Finish(text);
+}
+
+// False: nothing behind it counts.
+bool ScriptReader::TakeHead(const std::string& line, int number) {
+  constexpr std::string_view kMark = "#SBATCH";
+  const std::string_view behind =
+      std::string_view(line).substr(std::min(kMark.size(), line.size()));
+  if (line.starts_with(kMark) && (behind.empty() || behind.find_first_of(" \t") == 0)) {
+    if (first_command_ > 0) {
+      script_.warnings_.push_back(fmt::format(
+          "{}:{}: #SBATCH lines behind the script's first command, here in line {}, are not read "
+          "(nor are they by sbatch)",
+          script_.path_, number, first_command_));
+      return false;
+    }
+    has_lines_ = true;
+    TakeLine(behind, fmt::format("{}:{}: ", script_.path_, number));
+  } else if (first_command_ == 0 && line.find_first_not_of(" \t\r") != std::string::npos &&
+             !line.starts_with("#")) {
+    first_command_ = number;
+  }
+  return true;
+}
+
+// Once all lines have been read.
+Result<BatchScript> ScriptReader::Finish(std::string_view text) {
   if (has_lines_) {
     TakeEnvironment();
     Note(SettleExport());
@@ -675,7 +711,7 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
     return BadInput(fmt::format("{}", fmt::join(faults_, "\n")));
   }
   if (job_.name().empty()) {
-    job_.set_name(fs::path(path).filename().string());
+    job_.set_name(fs::path(script_.path_).filename().string());
   }
   if (has_lines_) {
     AddVariables();

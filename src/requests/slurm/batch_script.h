@@ -41,6 +41,8 @@ class BatchScript {
  private:
   friend class ScriptReader;
 
+  [[nodiscard]] std::string Redirection(bool once) const;
+
   std::string path_;
   std::vector<std::string> interpreter_;
   std::map<std::string, std::string, std::less<>> lines_;  // "train.sh:3: ", by the job's key

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -206,6 +207,21 @@ TEST_F(BatchScriptTest, VariablesOfSbatchStandAboveTheScript) {
   EXPECT_THAT(Mistake("#SBATCH -G1\n"), HasSubstr("SBATCH_TIMELIMIT: --time is 'soon'"));
   for (const char* const name : {"SBATCH_PARTITION", "SBATCH_TIMELIMIT", "SBATCH_QOS"}) {
     unsetenv(name);
+  }
+}
+
+TEST_F(BatchScriptTest, TheNoticeIsTheSignalThatTheScriptAsksFor) {
+  EXPECT_EQ(Mistake("#SBATCH -G1 --signal=B:USR1@120\n"), "");
+  EXPECT_EQ(job_.launch().batch().notice(), SIGUSR1);
+  EXPECT_TRUE(job_.launch().batch().notice_to_script());
+  EXPECT_EQ(job_.launch().grace(), 120'000);
+  EXPECT_EQ(Mistake("#SBATCH -G1 --signal=SIGINT\n"), "");
+  EXPECT_EQ(job_.launch().batch().notice(), SIGINT);
+  EXPECT_FALSE(job_.launch().batch().notice_to_script());
+  EXPECT_EQ(job_.launch().grace(), 60'000);
+  for (const char* const bad : {"USR9", "USR1@soon", "@60", "X:USR1"}) {
+    EXPECT_THAT(Mistake(std::string("#SBATCH --signal=") + bad + "\n"),
+                HasSubstr("expected [B:]SIGNAL[@SECONDS]"));
   }
 }
 

@@ -118,9 +118,9 @@ constexpr std::array kOptions{
     Option{"requeue", 0, kNone, kDone,
            "no option is needed: jobs are preempted and restarted as the policy says"},
     Option{"reservation", 0, kNeeded, kRefused, "there are no reservations here"},
-    Option{"signal", 0, kNeeded, kNoEffect,
-           "it has no effect here: each job gets TERM, and its grace, before it has to leave; see "
-           "docs/live.md, Notice"},
+    Option{"signal", 0, kNeeded, kDone,
+           "each job gets notice before it has to leave: --grace says how long; see docs/live.md, "
+           "Notice"},
     Option{"sockets-per-node", 0, kNeeded, kNoEffect, kByNumber},
     Option{"spread-job", 0, kNone, kNoEffect, kPlaced},
     Option{"switches", 0, kNeeded, kNoEffect, kPlaced},

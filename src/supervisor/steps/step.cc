@@ -243,7 +243,8 @@ class Step {
     set("SLURM_TASK_PID", std::to_string(getpid()));
     if (options_.gpus_per_task > 0) {
       std::string own;
-      const auto first = static_cast<std::size_t>(rank * options_.gpus_per_task);
+      const auto first =
+          static_cast<std::size_t>(rank) * static_cast<std::size_t>(options_.gpus_per_task);
       const std::size_t last = first + static_cast<std::size_t>(options_.gpus_per_task);
       for (std::size_t i = first; i < std::min(last, gpus_.size()); ++i) {
         own += (own.empty() ? "" : ",") + gpus_[i];
