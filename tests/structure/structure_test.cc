@@ -217,7 +217,7 @@ const std::map<std::string, Folders>& MayInclude() {
        {"base", "io", "loader", "profile", "trace", "world", "results", "scenario", "store"}},
       {"supervisor", {"base", "io", "cgroup", "identity", "launcher", "service"}},
       {"live", kLive},
-      {"requests", {"base", "io", "model", "trace", "live"}},
+      {"requests", {"base", "io", "model", "service", "trace", "live"}},
       {"service", {"base", "identity"}},
       {"rpc", {"base", "io", "identity", "service"}},
       {"daemon", kAll},
