@@ -222,6 +222,13 @@ bool IsScriptFile(const std::string& path) {
 // A job's command (or a training script) that follows the options as if it were one: tells how it
 // is to be written.
 std::string LacksTheMark(std::string_view command, Words extras) {
+  if (command == "submit" && extras.size() > 1 && IsScriptFile(extras.front())) {
+    return fmt::format(
+        "trainyard submit: '{1}' is no option; expected -- before the script's arguments: "
+        "trainyard "
+        "submit [OPTIONS] {0} -- {2}\n",
+        extras.front(), extras[1], fmt::join(extras.subspan(1), " "));
+  }
   return fmt::format(
       "trainyard {0}: '{1}' is no option; expected -- before the {3}: trainyard {0} [OPTIONS] -- "
       "{2}\n",

@@ -243,10 +243,15 @@ Variables VariablesOf(const v1::StartAttempt& start, int local_rank, const Attem
   AddLaunchers(start, folder, variables);
   AddJobs(launch, variables);
   AddVenv(launch.venv(), variables);
-  AddTorchrun(start, local_rank, variables);
-  AddBlox(start, gpus, variables);
-  if (launch.launcher() != v1::LaunchSpec::TORCHRUN) {  // it starts several from one environment
-    AddRank(start, local_rank, variables);
+  // A script that runs once says itself who its workers are: with RANK and WORLD_SIZE of its own,
+  // those that it starts would each take themselves for the only one.
+  const bool starts_others = launch.has_batch() && launch.workers() == v1::LaunchSpec::ONCE;
+  if (!starts_others) {
+    AddTorchrun(start, local_rank, variables);
+    AddBlox(start, gpus, variables);
+  }
+  if (!starts_others && launch.launcher() != v1::LaunchSpec::TORCHRUN) {
+    AddRank(start, local_rank, variables);  // torchrun starts several from one environment
   }
   if (launch.has_batch()) {
     AddSlurm(start, local_rank, variables);

@@ -29,6 +29,7 @@
 #include "cli/numbers.h"
 #include "identity/token.h"
 #include "live/jobs/job_request.h"
+#include "model/node_classes.h"
 #include "model/request/node_request.h"
 #include "profile/throughput_table.h"
 #include "rpc/client.h"
@@ -153,7 +154,9 @@ std::string AskedGpusText(const v1::JobRequest& request) {
     const GpuRange range{.least = request.min_gpus(), .most = request.max_gpus()};
     gpus += fmt::format(" (elastic, {})", profile::RangeText(range));
   }
-  return gpus;
+  const std::vector<std::string> types(request.gpu_types().begin(), request.gpu_types().end());
+  return types.empty() ? gpus
+                       : fmt::format("{}, of type {}", gpus, Printable(model::TypesText(types)));
 }
 
 void AddTimes(const v1::JobStatus& job, DetailLines& lines) {

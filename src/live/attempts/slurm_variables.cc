@@ -86,8 +86,10 @@ void AddPlaces(const SlurmJob& job, std::size_t place, Variables& variables) {
   }
   const SlurmPlace& here = job.places[place];
   add("SLURMD_NODENAME", here.node);
-  add("SLURM_GPUS_ON_NODE", std::to_string(here.gpus.size()));
-  add("SLURM_JOB_GPUS", fmt::format("{}", fmt::join(here.gpus, ",")));
+  if (!here.gpus.empty()) {
+    add("SLURM_GPUS_ON_NODE", std::to_string(here.gpus.size()));
+    add("SLURM_JOB_GPUS", fmt::format("{}", fmt::join(here.gpus, ",")));
+  }
   if (std::find(cpus.begin(), cpus.end(), 0) == cpus.end()) {
     add("SLURM_CPUS_ON_NODE", std::to_string(here.cpus));
     add("SLURM_JOB_CPUS_PER_NODE", RunsOf(cpus));

@@ -341,15 +341,25 @@ Status ScriptReader::SettleExport() {
 }
 
 Status ScriptReader::SetMail(const Given& given) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTypes{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kTypes{
       {{"BEGIN", "begin"},
        {"END", "end"},
        {"FAIL", "fail"},
        {"REQUEUE", "preempt"},
        {"ALL", "begin,end,fail,preempt"},
-       {"NONE", ""}}};
+       {"NONE", ""},
+       {"TIME_LIMIT", ""},  // of these nobody is told
+       {"TIME_LIMIT_90", ""},
+       {"TIME_LIMIT_80", ""},
+       {"TIME_LIMIT_50", ""},
+       {"ARRAY_TASKS", ""},
+       {"INVALID_DEPEND", ""},
+       {"STAGE_OUT", ""}}};
   std::vector<std::string_view> events;
-  for (const std::string_view item : base::Split(given.value, ",")) {
+  std::string upper = given.value;
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  for (const std::string_view item : base::Split(upper, ",")) {
     const auto* const found = std::find_if(kTypes.begin(), kTypes.end(),
                                            [item](const auto& type) { return type.first == item; });
     if (found == kTypes.end()) {
@@ -536,6 +546,10 @@ Status ScriptReader::SettleCounts() {
   std::optional<std::int64_t> gpus = counts_.gpus.number;
   if (counts_.gpus_per_node) {
     gpus = nodes * *counts_.gpus_per_node;
+    if (!counts_.nodes && *gpus > 0) {  // one node, unless more are asked for
+      RETURN_IF_ERROR(SetJobOption("nodes", "1", job_));
+      script_.lines_["nodes"] = counts_.gpus_per_node.where;
+    }
   } else if (counts_.gpus_per_task) {
     gpus = tasks * *counts_.gpus_per_task;
   } else if (!gpus && counts_.tasks_per_gpu && counts_.tasks) {
@@ -605,6 +619,15 @@ void ScriptReader::AddVariables() {
                             std::to_string(*count));
     }
   };
+  SetVariable("ENVIRONMENT", "BATCH");
+  if (!job_.account().empty()) {
+    SetVariable("SLURM_JOB_ACCOUNT", job_.account());
+  }
+  for (const v1::EnvironmentVariable& kept : job_.launch().batch().kept()) {
+    if (kept.name() == "qos") {
+      SetVariable("SLURM_JOB_QOS", kept.value());
+    }
+  }
   state("SLURM_NTASKS_PER_NODE", counts_.tasks_per_node);
   state("SLURM_CPUS_PER_TASK", counts_.cpus_per_task);
   state("SLURM_GPUS", counts_.gpus);
@@ -693,8 +716,8 @@ bool ScriptReader::TakeHead(const std::string& line, int number) {
     }
     has_lines_ = true;
     TakeLine(behind, fmt::format("{}:{}: ", script_.path_, number));
-  } else if (first_command_ == 0 && line.find_first_not_of(" \t\r") != std::string::npos &&
-             !line.starts_with("#")) {
+  } else if (const std::string_view text = base::Trim(line);
+             first_command_ == 0 && !text.empty() && !text.starts_with('#')) {
     first_command_ = number;
   }
   return true;

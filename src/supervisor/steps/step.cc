@@ -15,16 +15,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "io/descriptor.h"
 #include "supervisor/process_table.h"
 #include "supervisor/steps/slurm_tools.h"
+#include "supervisor/steps/step_claims.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -77,6 +81,10 @@ class Step {
   }
 
   int Run() {
+    if (!Claim()) {  // while it waits, a signal ends it
+      return 1;
+    }
+    ApplyExport();
     sigset_t taken;
     sigemptyset(&taken);
     for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
@@ -97,6 +105,76 @@ class Step {
   }
 
  private:
+  // Waits until the CPUs and GPUs that it asks for are free of other steps. False: the job has not
+  // so many GPUs.
+  bool Claim() {
+    const auto gpus = static_cast<std::size_t>(
+        options_.gpus_per_task > 0 ? options_.gpus_per_task * options_.tasks : options_.gpus);
+    if (gpus > gpus_.size()) {
+      fmt::print(stderr,
+                 "srun: error: Unable to create step for job {}: Invalid generic resource (gres) "
+                 "specification\n",
+                 names_.job);
+      return false;
+    }
+    std::vector<std::string> cpus;
+    for (int cpu = 0; cpu < options_.cpus_here; ++cpu) {
+      cpus.push_back(std::to_string(cpu));
+    }
+    if (options_.overlaps) {
+      gpus_.resize(gpus == 0 ? gpus_.size() : gpus);
+      return true;
+    }
+    const std::string folder = Variable(kStepFolderVariable);
+    const auto wanted =
+        static_cast<std::size_t>(options_.tasks) * static_cast<std::size_t>(options_.cpus_per_task);
+    for (bool told = false;; told = true) {
+      auto of_cpus = TryClaim(folder, "cpu", cpus, cpus.empty() ? 0 : wanted);
+      auto of_gpus = of_cpus ? TryClaim(folder, "gpu", gpus_, gpus) : std::nullopt;
+      if (of_gpus) {
+        gpus_ = gpus == 0 ? gpus_ : of_gpus->names;
+        claims_[0] = *std::move(of_cpus);
+        claims_[1] = *std::move(of_gpus);
+        return true;
+      }
+      of_cpus.reset();
+      if (!told) {
+        fmt::print(stderr,
+                   "srun: Job {} step creation temporarily disabled, retrying (Requested nodes are "
+                   "busy)\n",
+                   names_.job);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+
+  // ALL, NONE, or names, of which those with a value are set.
+  void ApplyExport() const {
+    const std::vector<std::string_view> items = base::Split(options_.exported, ",");
+    if (std::find(items.begin(), items.end(), "ALL") == items.end()) {
+      std::vector<std::string> dropped;
+      for (char** entry = environ; *entry != nullptr; ++entry) {
+        const std::string_view text = *entry;
+        const std::string_view name = text.substr(0, text.find('='));
+        const bool kept = name.starts_with("SLURM") || name.starts_with("TRAINYARD_") ||
+                          name == "PATH" || name == "HOME" || name == "CUDA_VISIBLE_DEVICES" ||
+                          std::find(items.begin(), items.end(), name) != items.end();
+        if (!kept) {
+          dropped.emplace_back(name);
+        }
+      }
+      for (const std::string& name : dropped) {
+        unsetenv(name.c_str());
+      }
+    }
+    for (const std::string_view item : items) {
+      if (const std::size_t equals = item.find('='); equals != std::string_view::npos) {
+        setenv(std::string(item.substr(0, equals)).c_str(),
+               std::string(item.substr(equals + 1)).c_str(), 1);
+      }
+    }
+  }
+
   // Pipes are read to their end first, so that each task can read all of it.
   void TakeInput() {
     struct stat status {};
@@ -241,11 +319,14 @@ class Step {
     set("SLURM_STEP_TASKS_PER_NODE", tasks);
     set("SLURM_DISTRIBUTION", "block");
     set("SLURM_TASK_PID", std::to_string(getpid()));
-    if (options_.gpus_per_task > 0) {
+    if (options_.gpus_per_task > 0 || options_.gpus > 0) {
       std::string own;
-      const auto first =
-          static_cast<std::size_t>(rank) * static_cast<std::size_t>(options_.gpus_per_task);
-      const std::size_t last = first + static_cast<std::size_t>(options_.gpus_per_task);
+      const std::size_t each = options_.gpus_per_task > 0
+                                   ? static_cast<std::size_t>(options_.gpus_per_task)
+                                   : gpus_.size();
+      const std::size_t first =
+          options_.gpus_per_task > 0 ? static_cast<std::size_t>(rank) * each : 0;
+      const std::size_t last = first + each;
       for (std::size_t i = first; i < std::min(last, gpus_.size()); ++i) {
         own += (own.empty() ? "" : ",") + gpus_[i];
       }
@@ -365,6 +446,7 @@ class Step {
   const int number_;
   StepNames names_;
   std::vector<std::string> gpus_;
+  std::array<Claimed, 2> claims_;
   sigset_t former_mask_{};
   io::Descriptor signals_;
   io::Descriptor spool_;

@@ -17,16 +17,42 @@ namespace trainyard::supervisor {
 namespace {
 
 // Those that srun takes and that change nothing of a step on one node.
-constexpr std::array kWithValue{
-    "mpi",        "cpu-bind", "mem",           "mem-per-cpu",    "mem-per-gpu",  "mem-bind",
-    "gres",       "gpus",     "gpus-per-node", "gpu-bind",       "export",       "job-name",
-    "partition",  "account",  "time",          "hint",           "distribution", "threads",
-    "wait",       "qos",      "comment",       "exclude",        "constraint",   "cpus-per-gpu",
-    "acctg-freq", "gpu-freq", "network",       "open-mode",      "relative",     "ntasks-per-core",
-    "jobid",      "cpu-freq", "profile",       "ntasks-per-gpu", "gres-flags"};
-constexpr std::array kFlags{"exact",   "overlap",          "unbuffered", "quiet",
-                            "verbose", "overcommit",       "exclusive",  "preserve-env",
-                            "no-kill", "quit-on-interrupt"};
+constexpr std::array kWithValue{"mpi",
+                                "cpu-bind",
+                                "mem",
+                                "mem-per-cpu",
+                                "mem-per-gpu",
+                                "mem-bind",
+                                "gpu-bind",
+                                "threads-per-core",
+                                "job-name",
+                                "partition",
+                                "account",
+                                "time",
+                                "hint",
+                                "distribution",
+                                "threads",
+                                "wait",
+                                "qos",
+                                "comment",
+                                "exclude",
+                                "constraint",
+                                "cpus-per-gpu",
+                                "acctg-freq",
+                                "gpu-freq",
+                                "network",
+                                "open-mode",
+                                "relative",
+                                "ntasks-per-core",
+                                "jobid",
+                                "cpu-freq",
+                                "profile",
+                                "ntasks-per-gpu",
+                                "gres-flags"};
+constexpr std::array kFlags{"exact",     "unbuffered",   "quiet",   "verbose",
+                            "exclusive", "preserve-env", "no-kill", "quit-on-interrupt"};
+// Those that make of srun another program.
+constexpr std::array kNotHere{"multi-prog", "pty", "test-only", "het-group", "no-allocate", "x11"};
 
 enum Own : int {
   kTasks = 1000,
@@ -42,6 +68,11 @@ enum Own : int {
   kLabel,
   kKill,
   kOvercommit,
+  kOverlap,
+  kGpus,
+  kGres,
+  kExport,
+  kNotHereYet,
   kPassed,
 };
 
@@ -60,7 +91,15 @@ std::vector<option> LongOptions() {
       {"label", no_argument, nullptr, kLabel},
       {"kill-on-bad-exit", optional_argument, nullptr, kKill},
       {"overcommit", no_argument, nullptr, kOvercommit},
+      {"overlap", no_argument, nullptr, kOverlap},
+      {"gpus", required_argument, nullptr, kGpus},
+      {"gpus-per-node", required_argument, nullptr, kGpus},
+      {"gres", required_argument, nullptr, kGres},
+      {"export", required_argument, nullptr, kExport},
   };
+  for (const char* const name : kNotHere) {
+    options.push_back({name, optional_argument, nullptr, kNotHereYet});
+  }
   for (const char* const name : kWithValue) {
     options.push_back({name, required_argument, nullptr, kPassed});
   }
@@ -129,6 +168,10 @@ class Reader {
     job_.cpus_here = count("SLURM_CPUS_ON_NODE");
     job_.number = environment("SLURM_JOB_ID");
     job_.node = environment("SLURMD_NODENAME");
+    const std::string per_task = environment("SLURM_GPUS_PER_TASK");
+    step_.gpus_per_task =
+        base::ToInteger<int>(std::string_view(per_task).substr(per_task.rfind(':') + 1))
+            .value_or(0);
   }
 
   Result<StepOptions> Read(const std::vector<std::string>& words) {
@@ -144,12 +187,18 @@ class Reader {
     const auto count = static_cast<int>(copies.size());
     optind = 0;
     opterr = 0;
-    constexpr const char* kLetters = "+:n:N:c:w:o:e:i:D:lK::OJ:p:A:t:m:x:C:q:r:T:W:uQvkEX";
+    constexpr const char* kLetters = "+:n:N:c:w:o:e:i:D:lK::OG:J:p:A:t:m:x:C:q:r:T:W:uQvkEX";
     for (int letter = 0;
          (letter = getopt_long(count, arguments.data(), kLetters, options.data(), nullptr)) >= 0;) {
       const std::string& word = copies[static_cast<std::size_t>(std::max(1, optind - 1))];
       if (letter == '?') {
-        return InvalidArgument(fmt::format("unrecognized option '{}'", word));
+        return InvalidArgument(
+            optopt != 0 && optopt < kTasks
+                ? fmt::format("invalid option -- '{}'", static_cast<char>(optopt))
+                : fmt::format("unrecognized option '{}'", word));
+      }
+      if (letter == kNotHereYet) {
+        return Failed(fmt::format("'{}' is not here; expected a step of tasks", word));
       }
       if (letter == ':') {
         return InvalidArgument(fmt::format("option '{}' requires an argument", word));
@@ -209,6 +258,27 @@ class Reader {
       case kOvercommit:
         overcommits_ = true;
         return {};
+      case kOverlap:
+        step_.overlaps = true;
+        return {};
+      case kExport:
+        step_.exported = value;
+        return {};
+      case kGpus: {
+        ASSIGN_OR_RETURN(step_.gpus,
+                         CountOf("--gpus", std::string_view(value).substr(value.rfind(':') + 1)));
+        return {};
+      }
+      case kGres: {
+        if (value != "none" && value.starts_with("gpu")) {
+          const std::size_t colon = value.rfind(':');
+          ASSIGN_OR_RETURN(step_.gpus,
+                           CountOf("--gres", colon == std::string::npos
+                                                 ? std::string_view("1")
+                                                 : std::string_view(value).substr(colon + 1)));
+        }
+        return {};
+      }
       default:
         return {};
     }
@@ -246,8 +316,12 @@ class Reader {
     }
     const int of_job = job_.nodes == 1 ? job_.tasks : 0;
     step_.tasks = tasks_.value_or(tasks_per_node_.value_or(std::max(1, of_job)));
-    if (!overcommits_ && job_.cpus_here > 0 &&
-        step_.tasks * step_.cpus_per_task > std::max(job_.cpus_here, job_.tasks)) {
+    step_.cpus_here =
+        overcommits_ || job_.cpus_here == 0 ? 0 : std::max(job_.cpus_here, job_.tasks);
+    if (std::find(step_.command.begin(), step_.command.end(), ":") != step_.command.end()) {
+      return Failed("steps of several parts (':') are not here; expected one command");
+    }
+    if (step_.cpus_here > 0 && step_.tasks * step_.cpus_per_task > step_.cpus_here) {
       return InvalidArgument(
           fmt::format("Unable to create step for job {}: More processors requested than permitted",
                       job_.number));

@@ -14,8 +14,12 @@ namespace trainyard::supervisor {
 struct StepOptions {
   int tasks = 1;
   int cpus_per_task = 1;
-  int gpus_per_task = 0;  // 0: each task sees all GPUs of the job here
-  bool label = false;     // each line begins with the rank
+  int gpus_per_task = 0;  // 0: each task sees all GPUs of the step
+  int gpus = 0;           // of the step; 0: all of the job here, if `gpus_per_task` is 0, too
+  int cpus_here = 0;      // that steps side by side share out; 0: any number
+  bool overlaps = false;  // it shares CPUs and GPUs with others
+  std::string exported = "ALL";  // as --export has it
+  bool label = false;            // each line begins with the rank
   bool kill_on_bad_exit = false;
   std::string output{};  // patterns of files; empty: those of srun itself
   std::string errors{};

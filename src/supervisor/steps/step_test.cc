@@ -6,6 +6,8 @@
 #include <map>
 
 #include "supervisor/steps/slurm_tools.h"
+#include "supervisor/steps/step_claims.h"
+#include "support/scratch_folder.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -64,6 +66,38 @@ TEST_F(StepOptionsTest, WhatTheJobHasNotIsRefusedInSlurmsWords) {
   EXPECT_EQ(ErrorOf({"--nonsense", "true"}), "unrecognized option '--nonsense'");
   EXPECT_EQ(ErrorOf({"-n", "many", "true"}), "Invalid numeric value \"many\" for --ntasks.");
   EXPECT_EQ(ErrorOf({"-n", "2"}), "No command given to execute.");
+}
+
+TEST_F(StepOptionsTest, GpusAreOfTheStepOrOfEachTask) {
+  EXPECT_EQ(Read({"--gpus=2", "true"}).value().gpus, 2);
+  EXPECT_EQ(Read({"-G", "a100:2", "true"}).value().gpus, 2);
+  EXPECT_EQ(Read({"--gres=gpu:a100:3", "true"}).value().gpus, 3);
+  EXPECT_EQ(Read({"--gres=none", "true"}).value().gpus, 0);
+  EXPECT_EQ(Read({"--gpus-per-task=1", "true"}).value().gpus_per_task, 1);
+  EXPECT_EQ(Read({"true"}).value().gpus_per_task, 0);
+  variables_["SLURM_GPUS_PER_TASK"] = "a100:2";
+  EXPECT_EQ(Read({"true"}).value().gpus_per_task, 2) << "as the script's lines say";
+}
+
+TEST_F(StepOptionsTest, WhatWouldBeAnotherProgramIsRefused) {
+  EXPECT_EQ(ErrorOf({"--pty", "bash"}), "'--pty' is not here; expected a step of tasks");
+  EXPECT_EQ(ErrorOf({"-Y", "true"}), "invalid option -- 'Y'");
+  EXPECT_NE(ErrorOf({"-n1", "a", ":", "-n1", "b"}), "");
+}
+
+TEST(StepClaimsTest, WhatOneStepHasIsNotGivenToAnother) {
+  const ScratchFolder folder;
+  const std::vector<std::string> gpus{"0", "1", "2"};
+  std::optional<Claimed> two = TryClaim(folder.path(), "gpu", gpus, 2);
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->names, (std::vector<std::string>{"0", "1"}));
+  EXPECT_FALSE(TryClaim(folder.path(), "gpu", gpus, 2));
+  const std::optional<Claimed> one = TryClaim(folder.path(), "gpu", gpus, 1);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->names, (std::vector<std::string>{"2"}));
+  EXPECT_TRUE(TryClaim(folder.path(), "cpu", gpus, 3)) << "of another kind";
+  two.reset();
+  EXPECT_TRUE(TryClaim(folder.path(), "gpu", gpus, 2));
 }
 
 TEST_F(StepOptionsTest, StepsOnOtherNodesAreNotHereYet) {
