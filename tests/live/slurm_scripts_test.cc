@@ -142,6 +142,10 @@ TEST_F(SlurmScriptTest, StepsRunTheirTasksBesideOneAnother) {
              "echo hello | srun cat\n"
              "srun -n1 sh -c 'echo step $SLURM_STEP_ID of $SLURM_JOB_NUM_NODES'\n"
              "srun --gpus-per-task=1 -l sh -c 'echo gpu $CUDA_VISIBLE_DEVICES' | sort\n"
+             "(for i in 1 2; do srun -n1 --gpus=1 sh -c 'echo side $CUDA_VISIBLE_DEVICES; "
+             "sleep 0.5' & done; wait) | sort\n"
+             "X=0 srun -n1 --export=NONE,X=5 sh -c 'echo $X ${SUBMITTED-none}'\n"
+             "echo rank ${RANK-none} of ${WORLD_SIZE-none}\n"
              "srun -o 'task-%t.txt' sh -c 'echo file of $SLURM_PROCID'\n"
              "scontrol show hostnames $SLURM_JOB_NODELIST | wc -l\n")
           .err,
@@ -149,7 +153,7 @@ TEST_F(SlurmScriptTest, StepsRunTheirTasksBesideOneAnother) {
   ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
   EXPECT_EQ(ReadOut("steps.txt"),
             "0: rank 0 local 0 of 2\n1: rank 1 local 1 of 2\nhello\nhello\nstep 2 of 1\n0: gpu "
-            "0\n1: gpu 1\n1\n");
+            "0\n1: gpu 1\nside 0\nside 1\n5 none\nrank none of none\n1\n");
   EXPECT_EQ(ReadOut("task-0.txt"), "file of 0\n");
   EXPECT_EQ(ReadOut("task-1.txt"), "file of 1\n");
 }
