@@ -207,6 +207,9 @@ Status ScriptReader::TakeGpus(const Given& given, const Result<GpuList>& list, C
 }
 
 Status ScriptReader::SetGres(const Given& given) {
+  if (given.value == "none") {
+    return {};
+  }
   return TakeGpus(given, ReadGres(given.value), counts_.gpus_per_node);
 }
 

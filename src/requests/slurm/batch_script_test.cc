@@ -225,6 +225,18 @@ TEST_F(BatchScriptTest, TheNoticeIsTheSignalThatTheScriptAsksFor) {
   }
 }
 
+TEST_F(BatchScriptTest, WhatSlurmTakesOtherwiseIsTakenSo) {
+  EXPECT_EQ(Mistake("#SBATCH -G1 --mail-type=end,TIME_LIMIT_80\n"), "");
+  EXPECT_THAT(job_.launch().notify(), ElementsAre("end"));
+  EXPECT_EQ(Mistake("  # indented\n#SBATCH --gres=none\n"), "");
+  EXPECT_TRUE(job_.has_gpus());
+  EXPECT_EQ(job_.gpus(), 0);
+  EXPECT_EQ(Mistake("#SBATCH --gres=gpu:4\n"), "");
+  EXPECT_EQ(job_.nodes(), "1");
+  EXPECT_EQ(Mistake("#SBATCH -G4\n"), "");
+  EXPECT_EQ(job_.nodes(), "");
+}
+
 TEST_F(BatchScriptTest, NiceIsALowerPriority) {
   EXPECT_EQ(Mistake("#SBATCH -G1 --nice=50\n"), "");
   EXPECT_EQ(job_.launch().priority(), -50);
@@ -448,7 +460,7 @@ TEST_F(BatchScriptTest, MistakesAreToldWithTheirLine) {
               HasSubstr("train.sh:2: --gres is 'tpu:4': no GPUs; expected gpu:N or gpu:TYPE:N"));
   EXPECT_THAT(Mistake("#SBATCH --gpus=-1\n"),
               HasSubstr("train.sh:2: --gpus is '-1': '-1' is no number"));
-  EXPECT_THAT(Mistake("#SBATCH --mail-type=ARRAY_TASKS\n"), HasSubstr("expected BEGIN, END"));
+  EXPECT_THAT(Mistake("#SBATCH --mail-type=SOMETIMES\n"), HasSubstr("expected BEGIN, END"));
   EXPECT_THAT(Read("#!\n#SBATCH -G1\n").error().message,
               HasSubstr("train.sh:1: '#!' names no interpreter"));
 }

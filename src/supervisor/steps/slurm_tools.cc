@@ -6,6 +6,7 @@
 #include <fmt/ostream.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -26,10 +27,13 @@ std::string Variable(const char* name) {
 }
 
 // A list with commas of its own folded again: "n0,n1" is "n[0-1]".
-std::string HostList(std::string_view names) {
+std::string HostList(std::string_view names, bool sorted) {
   std::vector<std::string> all;
   for (const std::string_view name : base::Split(names, ",")) {
     all.emplace_back(name);
+  }
+  if (sorted) {
+    std::sort(all.begin(), all.end());
   }
   return base::FoldNames(all);
 }
@@ -69,7 +73,7 @@ ToolAnswer Scontrol(const std::vector<std::string>& words, std::string_view of_j
     return {.status = kFailed, .errors = "scontrol: error: no list of nodes is given\n"};
   }
   if (list) {
-    return {.out = HostList(given) + "\n"};
+    return {.out = HostList(given, words[1] == "hostlistsorted") + "\n"};
   }
   const Result<std::vector<std::string>> expanded = base::ExpandNames(given);
   if (!expanded.ok()) {

@@ -134,6 +134,8 @@ int OwnOf(int letter) {
       return kLabel;
     case 'K':
       return kKill;
+    case 'G':
+      return kGpus;
     case 'O':
       return kOvercommit;
     default:

@@ -128,6 +128,7 @@ TEST(ScontrolTest, ListsOfNodesAreExpandedAndFolded) {
   EXPECT_EQ(Scontrol({"show", "hostnames"}, "n[0-1],v0").out, "n0\nn1\nv0\n");
   EXPECT_EQ(Scontrol({"show", "hostnames", "a[08-09]"}, "").out, "a08\na09\n");
   EXPECT_EQ(Scontrol({"show", "hostlist", "n0,n1,v0"}, "").out, "n[0-1],v0\n");
+  EXPECT_EQ(Scontrol({"show", "hostlistsorted", "n1,n0"}, "").out, "n[0-1]\n");
   EXPECT_EQ(Scontrol({"show", "hostnames"}, "").status, 1);
   EXPECT_EQ(Scontrol({"show", "job", "7"}, "n0").status, 1);
 }
