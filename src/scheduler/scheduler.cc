@@ -184,7 +184,7 @@ Selection Scheduler::DecideCpuJobs(TimePoint now) {
   return selection;
 }
 
-// As if it asked for one GPU, since no ordering expects a job that asks for none.
+// As if it asked for one GPU and held it, since no ordering expects a job that asks for none.
 Key Scheduler::KeyOf(JobId cpu_job, TimePoint now) {
   const std::shared_ptr<const JobSpec>& spec = jobs_[cpu_job].spec;
   auto& [known, with_one] = with_one_gpu_[cpu_job];
@@ -195,6 +195,8 @@ Key Scheduler::KeyOf(JobId cpu_job, TimePoint now) {
   }
   JobView view = context_.views.at(cpu_job);
   view.spec = &with_one;
+  const Grant one{.gpus = 1};
+  view.grant = view.grant == nullptr ? nullptr : &one;
   Key key = queue_->standings().Of(view, now).key;
   for (double& component : key) {
     component = std::isnan(component) ? std::numeric_limits<double>::infinity() : component;
