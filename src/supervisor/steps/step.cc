@@ -118,6 +118,7 @@ class Step {
       return false;
     }
     std::vector<std::string> cpus;
+    cpus.reserve(static_cast<std::size_t>(options_.cpus_here));
     for (int cpu = 0; cpu < options_.cpus_here; ++cpu) {
       cpus.push_back(std::to_string(cpu));
     }

@@ -213,7 +213,52 @@ class Reader {
   }
 
  private:
+  // Where the option's text goes; null: it is none.
+  std::string* TextOf(int option) {
+    switch (option) {
+      case kNodeList:
+        return &node_list_;
+      case kOutput:
+        return &step_.output;
+      case kError:
+        return &step_.errors;
+      case kInput:
+        return &step_.input;
+      case kFolder:
+        return &step_.folder;
+      case kExport:
+        return &step_.exported;
+      default:
+        return nullptr;
+    }
+  }
+
   Status Take(int option, const std::string& value) {
+    if (std::string* const text = TextOf(option)) {
+      *text = value;
+      return {};
+    }
+    switch (option) {
+      case kLabel:
+        step_.label = true;
+        return {};
+      case kKill:
+        step_.kill_on_bad_exit = value != "0" && value != "=0";
+        return {};
+      case kOvercommit:
+        overcommits_ = true;
+        return {};
+      case kOverlap:
+        step_.overlaps = true;
+        return {};
+      default:
+        return TakeCount(option, value);
+    }
+  }
+
+  // What has no count is passed over.
+  Status TakeCount(int option, const std::string& value) {
+    const std::string_view behind_type = std::string_view(value).substr(value.rfind(':') + 1);
     switch (option) {
       case kTasks: {
         ASSIGN_OR_RETURN(tasks_, CountOf("--ntasks", value));
@@ -232,52 +277,18 @@ class Reader {
         return {};
       }
       case kGpusPerTask: {
-        const std::string_view number = std::string_view(value).substr(value.rfind(':') + 1);
-        ASSIGN_OR_RETURN(step_.gpus_per_task, CountOf("--gpus-per-task", number));
+        ASSIGN_OR_RETURN(step_.gpus_per_task, CountOf("--gpus-per-task", behind_type));
         return {};
       }
-      case kNodeList:
-        node_list_ = value;
-        return {};
-      case kOutput:
-        step_.output = value;
-        return {};
-      case kError:
-        step_.errors = value;
-        return {};
-      case kInput:
-        step_.input = value;
-        return {};
-      case kFolder:
-        step_.folder = value;
-        return {};
-      case kLabel:
-        step_.label = true;
-        return {};
-      case kKill:
-        step_.kill_on_bad_exit = value != "0" && value != "=0";
-        return {};
-      case kOvercommit:
-        overcommits_ = true;
-        return {};
-      case kOverlap:
-        step_.overlaps = true;
-        return {};
-      case kExport:
-        step_.exported = value;
-        return {};
       case kGpus: {
-        ASSIGN_OR_RETURN(step_.gpus,
-                         CountOf("--gpus", std::string_view(value).substr(value.rfind(':') + 1)));
+        ASSIGN_OR_RETURN(step_.gpus, CountOf("--gpus", behind_type));
         return {};
       }
       case kGres: {
-        if (value != "none" && value.starts_with("gpu")) {
-          const std::size_t colon = value.rfind(':');
-          ASSIGN_OR_RETURN(step_.gpus,
-                           CountOf("--gres", colon == std::string::npos
-                                                 ? std::string_view("1")
-                                                 : std::string_view(value).substr(colon + 1)));
+        if (value.starts_with("gpu")) {
+          ASSIGN_OR_RETURN(step_.gpus, CountOf("--gres", value.find(':') == std::string::npos
+                                                             ? std::string_view("1")
+                                                             : behind_type));
         }
         return {};
       }
