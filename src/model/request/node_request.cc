@@ -50,8 +50,9 @@ std::string MibText(std::int64_t mib) {
 
 std::optional<std::int64_t> ReadMib(std::string_view text) {
   double unit = 1;
-  if (text.ends_with('B') && text.size() > 1) {
-    text.remove_suffix(text.ends_with("iB") ? 2 : 1);
+  if ((text.ends_with('B') || text.ends_with('b')) && text.size() > 1) {
+    text.remove_suffix(1);
+    text.remove_suffix(text.ends_with('i') ? 1 : 0);
   }
   constexpr double kStep = 1024;
   constexpr std::array<std::pair<char, double>, 4> kUnits{

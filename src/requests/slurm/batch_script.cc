@@ -623,6 +623,20 @@ void ScriptReader::AddVariables() {
     }
   };
   SetVariable("ENVIRONMENT", "BATCH");
+  const auto amount = [this](const char* name, const std::string& text) {
+    if (text.ends_with("/gpu")) {
+      const std::string number = text.substr(0, text.find('/'));
+      SetVariable(name, name == std::string_view("SLURM_MEM_PER_GPU")
+                            ? std::to_string(model::ReadMib(number).value_or(0))
+                            : number);
+    }
+  };
+  amount("SLURM_CPUS_PER_GPU", job_.cpus());
+  amount("SLURM_MEM_PER_GPU", job_.memory());
+  if (memory_per_cpu_) {
+    SetVariable("SLURM_MEM_PER_CPU",
+                std::to_string(model::ReadMib(memory_per_cpu_->value).value_or(0)));
+  }
   if (!job_.account().empty()) {
     SetVariable("SLURM_JOB_ACCOUNT", job_.account());
   }

@@ -257,9 +257,14 @@ TEST_F(BatchScriptTest, CpusAndMemoryAreThoseOfSlurm) {
   EXPECT_EQ(Mistake("#SBATCH -n 3 -c 2 --mem-per-cpu=1G\n"), "");
   EXPECT_EQ(job_.cpus(), "6");
   EXPECT_EQ(job_.memory(), "6G");
+  EXPECT_EQ(Variable("SLURM_MEM_PER_CPU"), "1024");
   EXPECT_EQ(Mistake("#SBATCH -G4 --cpus-per-gpu=4 --mem-per-gpu=16G\n"), "");
   EXPECT_EQ(job_.cpus(), "4/gpu");
   EXPECT_EQ(job_.memory(), "16G/gpu");
+  EXPECT_EQ(Variable("SLURM_MEM_PER_GPU"), "16384");
+  EXPECT_EQ(Variable("SLURM_CPUS_PER_GPU"), "4");
+  EXPECT_EQ(Mistake("#SBATCH -G1 --mem=4gb\n"), "");
+  EXPECT_EQ(job_.memory(), "4gb/node");
   EXPECT_THAT(Mistake("#SBATCH -G1 --mem=0\n"), HasSubstr("train.sh:2: --mem is '0'; expected"));
   EXPECT_THAT(Mistake("#SBATCH -G1 --mem=lots\n"), HasSubstr("train.sh:2: --mem"));
   EXPECT_THAT(Mistake("#SBATCH -G1 --cpus-per-gpu=2\n#SBATCH --mem-per-cpu=1G\n"),
