@@ -264,7 +264,7 @@ TEST_F(BatchScriptTest, CpusAndMemoryAreThoseOfSlurm) {
   EXPECT_EQ(Variable("SLURM_MEM_PER_GPU"), "16384");
   EXPECT_EQ(Variable("SLURM_CPUS_PER_GPU"), "4");
   EXPECT_EQ(Mistake("#SBATCH -G1 --mem=4gb\n"), "");
-  EXPECT_EQ(job_.memory(), "4gb/node");
+  EXPECT_EQ(job_.memory(), "4G/node");
   EXPECT_THAT(Mistake("#SBATCH -G1 --mem=0\n"), HasSubstr("train.sh:2: --mem is '0'; expected"));
   EXPECT_THAT(Mistake("#SBATCH -G1 --mem=lots\n"), HasSubstr("train.sh:2: --mem"));
   EXPECT_THAT(Mistake("#SBATCH -G1 --cpus-per-gpu=2\n#SBATCH --mem-per-cpu=1G\n"),
