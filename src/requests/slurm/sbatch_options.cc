@@ -144,7 +144,7 @@ constexpr std::array kOptions{
            "the command follows the options here: -- sh -c 'COMMAND'"}};
 
 template <typename Matches>
-const Option* Find(Matches matches) {
+const Option* FindOption(Matches matches) {
   const auto* const found = std::find_if(kOptions.begin(), kOptions.end(), matches);
   return found == kOptions.end() ? nullptr : found;
 }
@@ -155,12 +155,13 @@ std::span<const SbatchOption> SbatchOptions() { return kOptions; }
 
 const SbatchOption* SbatchOptionNamed(std::string_view name) {
   const std::string_view known = name == "tasks-per-node" ? "ntasks-per-node" : name;
-  return Find([known](const Option& option) { return option.name == known; });
+  return FindOption([known](const Option& option) { return option.name == known; });
 }
 
 const SbatchOption* SbatchOptionOf(char letter) {
-  return letter == 0 ? nullptr
-                     : Find([letter](const Option& option) { return option.letter == letter; });
+  return letter == 0
+             ? nullptr
+             : FindOption([letter](const Option& option) { return option.letter == letter; });
 }
 
 }  // namespace trainyard::requests

@@ -21,11 +21,6 @@
 namespace trainyard::supervisor {
 namespace {
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // A list with commas of its own folded again: "n0,n1" is "n[0-1]".
 std::string HostList(std::string_view names, bool sorted) {
   std::vector<std::string> all;
@@ -66,7 +61,7 @@ ToolAnswer Scontrol(const std::vector<std::string>& words, std::string_view of_j
             .errors = fmt::format(
                 "scontrol: error: only 'show hostnames' and 'show hostlist' are here; of the job "
                 "itself 'trainyard status {}' tells\n",
-                Variable("SLURM_JOB_ID"))};
+                JobVariable("SLURM_JOB_ID"))};
   }
   const std::string_view given = words.size() > 2 ? std::string_view(words[2]) : of_job;
   if (given.empty()) {
@@ -89,7 +84,7 @@ ToolAnswer Scontrol(const std::vector<std::string>& words, std::string_view of_j
 
 std::optional<int> RunSlurmTool(std::string_view name, const std::vector<std::string>& words) {
   if (name == "scontrol") {
-    const ToolAnswer answer = Scontrol(words, Variable("SLURM_JOB_NODELIST"));
+    const ToolAnswer answer = Scontrol(words, JobVariable("SLURM_JOB_NODELIST"));
     fmt::print("{}", answer.out);
     fmt::print(stderr, "{}", answer.errors);
     return answer.status;
@@ -97,7 +92,7 @@ std::optional<int> RunSlurmTool(std::string_view name, const std::vector<std::st
   if (name == "srun") {
     constexpr int kFailed = 1;
     Result<StepOptions> options =
-        StepOptions::Read(words, [](const char* variable) { return Variable(variable); });
+        StepOptions::Read(words, [](const char* variable) { return JobVariable(variable); });
     if (!options.ok()) {
       fmt::print(stderr, "srun: error: {}\n", options.error().message);
       return kFailed;

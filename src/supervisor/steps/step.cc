@@ -33,17 +33,12 @@
 namespace trainyard::supervisor {
 namespace {
 
-constexpr int kNoProgram = 2;
-constexpr int kSignalled = 128;
-
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
+constexpr int kMissingProgram = 2;
+constexpr int kBySignal = 128;
 
 // How many steps of the attempt there have been before this one.
 int TakeStepNumber() {
-  const std::string path = Variable(kStepFolderVariable) + "/" + kStepCount;
+  const std::string path = JobVariable(kStepFolderVariable) + "/" + kStepCount;
   constexpr mode_t kMine = 0600;
   const io::Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
   std::array<char, 16> text{};
@@ -63,17 +58,17 @@ struct Task {
   std::string begun{};     // of a line
 };
 
-class Step {
+class RunningStep {
  public:
-  explicit Step(const StepOptions& options) : options_(options), number_(TakeStepNumber()) {
-    names_ = {.job = Variable("SLURM_JOB_ID"),
-              .array = Variable("SLURM_ARRAY_JOB_ID"),
-              .index = Variable("SLURM_ARRAY_TASK_ID"),
-              .name = Variable("SLURM_JOB_NAME"),
-              .user = Variable("USER"),
-              .node = Variable("SLURMD_NODENAME"),
+  explicit RunningStep(const StepOptions& options) : options_(options), number_(TakeStepNumber()) {
+    names_ = {.job = JobVariable("SLURM_JOB_ID"),
+              .array = JobVariable("SLURM_ARRAY_JOB_ID"),
+              .index = JobVariable("SLURM_ARRAY_TASK_ID"),
+              .name = JobVariable("SLURM_JOB_NAME"),
+              .user = JobVariable("USER"),
+              .node = JobVariable("SLURMD_NODENAME"),
               .number = number_};
-    for (const std::string_view gpu : base::Split(Variable("CUDA_VISIBLE_DEVICES"), ",")) {
+    for (const std::string_view gpu : base::Split(JobVariable("CUDA_VISIBLE_DEVICES"), ",")) {
       if (!gpu.empty()) {
         gpus_.emplace_back(gpu);
       }
@@ -126,7 +121,7 @@ class Step {
       gpus_.resize(gpus == 0 ? gpus_.size() : gpus);
       return true;
     }
-    const std::string folder = Variable(kStepFolderVariable);
+    const std::string folder = JobVariable(kStepFolderVariable);
     const auto wanted =
         static_cast<std::size_t>(options_.tasks) * static_cast<std::size_t>(options_.cpus_per_task);
     for (bool told = false;; told = true) {
@@ -237,7 +232,7 @@ class Step {
     close(failure[0]);
     if (task.pid < 0 || got > 0) {
       fmt::print(stderr, "slurmstepd: error: {}\n", got > 0 ? why.data() : "no process");
-      status_ = std::max(status_, kNoProgram);
+      status_ = std::max(status_, kMissingProgram);
     }
     task.running = task.pid > 0;
   }
@@ -254,7 +249,7 @@ class Step {
     names.task = rank;
     const auto give_up = [failure](const std::string& why) {
       static_cast<void>(!write(failure, why.data(), why.size()));
-      _exit(kNoProgram);
+      _exit(kMissingProgram);
     };
     const auto open_file = [&](const std::string& pattern, int as) {
       constexpr mode_t kAll = 0666;
@@ -293,7 +288,7 @@ class Step {
     words.push_back(nullptr);
     execvp(words.front(), words.data());
     give_up(fmt::format("execve(): {}: {}", options_.command.front(), std::strerror(errno)));
-    _exit(kNoProgram);
+    _exit(kMissingProgram);
   }
 
   void SetEnvironment(int rank) const {
@@ -336,7 +331,7 @@ class Step {
         set(name, own);
       }
     } else if (!gpus_.empty()) {
-      set("SLURM_STEP_GPUS", Variable("SLURM_JOB_GPUS"));
+      set("SLURM_STEP_GPUS", JobVariable("SLURM_JOB_GPUS"));
     }
   }
 
@@ -429,7 +424,7 @@ class Step {
   }
 
   void NoteEnd(int rank, int status) {
-    const int code = WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+    const int code = WIFSIGNALED(status) ? kBySignal + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0) {
       return;
     }
@@ -518,7 +513,7 @@ int RunStep(const StepOptions& options) {
   for (const std::string& note : options.notes) {
     fmt::print(stderr, "srun: {}\n", note);
   }
-  return Step(options).Run();
+  return RunningStep(options).Run();
 }
 
 }  // namespace trainyard::supervisor

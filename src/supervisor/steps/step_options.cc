@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -359,6 +360,11 @@ class Reader {
 };
 
 }  // namespace
+
+std::string JobVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
 
 Result<StepOptions> StepOptions::Read(const std::vector<std::string>& words,
                                       const Environment& environment) {

@@ -11,6 +11,9 @@
 
 namespace trainyard::supervisor {
 
+// Of the environment that this process has; empty: it is not set.
+[[nodiscard]] std::string JobVariable(const char* name);
+
 struct StepOptions {
   int tasks = 1;
   int cpus_per_task = 1;
