@@ -91,8 +91,7 @@ std::optional<int> RunSlurmTool(std::string_view name, const std::vector<std::st
   }
   if (name == "srun") {
     constexpr int kFailed = 1;
-    Result<StepOptions> options =
-        StepOptions::Read(words, [](const char* variable) { return JobVariable(variable); });
+    Result<StepOptions> options = StepOptions::Read(words, JobVariable);
     if (!options.ok()) {
       fmt::print(stderr, "srun: error: {}\n", options.error().message);
       return kFailed;
