@@ -173,6 +173,7 @@ TEST_F(NoticesTest, WithoutADestinationTheUserIsToldSo) {
   cluster_.Start();
   EXPECT_THAT(cluster_.Ask({"submit", "--gpus", "1", "--notify", "end", "--", "true"}).err,
               HasSubstr("notify has no effect: the controller was started without"));
+  EXPECT_TRUE(cluster_.AwaitState(1, v1::COMPLETED)) << "or its supervisor is still to come";
 }
 
 }  // namespace
