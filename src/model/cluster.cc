@@ -16,14 +16,13 @@ double Cluster::SpeedOf(std::string_view gpu_type) const {
 
 bool Partition::FillIn(int gpus, NodeRequest& request) const {
   const auto means_something = [gpus](Per per) { return per != Per::kGpu || gpus > 0; };
-  const NodeRequest before = request;
-  if (request.cpus.milli == 0 && means_something(default_cpus.per)) {
-    request.cpus = default_cpus;
-  }
-  if (request.memory.mib == 0 && means_something(default_memory.per)) {
-    request.memory = default_memory;
-  }
-  return !(request == before);
+  const bool cpus =
+      request.cpus.milli == 0 && default_cpus.milli > 0 && means_something(default_cpus.per);
+  const bool memory =
+      request.memory.mib == 0 && default_memory.mib > 0 && means_something(default_memory.per);
+  request.cpus = cpus ? default_cpus : request.cpus;
+  request.memory = memory ? default_memory : request.memory;
+  return cpus || memory;
 }
 
 const Partition* Cluster::PartitionOf(std::string_view queue) const {

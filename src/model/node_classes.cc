@@ -296,16 +296,16 @@ Status EnterPartition(const Cluster& cluster, JobSpec& job) {
                            base::ShortDuration(Seconds(partition->longest)));
   }
   job.queue = partition->name;
-  JobTraits traits = PartOf<JobTraits>(job);
-  if (!limit && partition->TimeIfNoneStated() > Duration{0}) {
-    traits.time_limit = partition->TimeIfNoneStated();
-  }
-  if (NodeRequest request = traits.request.value_or(NodeRequest());
-      partition->FillIn(job.gpus, request)) {
-    traits.request = std::move(request);
-  }
-  if (!(traits == PartOf<JobTraits>(job))) {
-    job.traits = std::make_shared<const JobTraits>(std::move(traits));
+  const bool lacks_time = !limit && partition->TimeIfNoneStated() > Duration{0};
+  NodeRequest request = PartOf<NodeRequest>(job);
+  const bool lacks_amounts = partition->FillIn(job.gpus, request);
+  if (lacks_time || lacks_amounts) {
+    auto traits = std::make_shared<JobTraits>(PartOf<JobTraits>(job));
+    traits->time_limit = lacks_time ? partition->TimeIfNoneStated() : limit;
+    if (lacks_amounts) {
+      traits->request = std::move(request);
+    }
+    job.traits = std::move(traits);
   }
   return {};
 }

@@ -158,23 +158,6 @@ void Usage::ForEachPart(const Holding& holding, TimePoint until, const LiveOptio
   }
 }
 
-std::map<std::int64_t, Usage::Day> Usage::CopyOfDays() const {
-  std::map<std::int64_t, Day> days;
-  for (const auto& [number, day] : *days_) {
-    days[number] = *day;
-  }
-  return days;
-}
-
-void Usage::SetDays(std::map<std::int64_t, Day>&& days) {
-  auto read = std::make_shared<Days>();
-  for (auto& [number, day] : days) {
-    (*read)[number] = std::make_shared<const Day>(std::move(day));
-  }
-  days_ = std::move(read);
-  own_.clear();
-}
-
 void Usage::SerializeJob(JobId job, StateStream& state) {
   JobUse use = CopyOf(UseOf(job));
   state(use);
@@ -208,13 +191,13 @@ void Usage::SerializeGpus(StateStream& state) {
   if (!state.reading()) {
     return;
   }
-  std::map<std::int64_t, Day> days;
+  days_ = std::make_shared<Days>();
+  own_.clear();
   for (const auto& [number, day] : times) {
     for (const auto& [key, time] : day) {
-      days[number][key].gpus = time;
+      Edit(number)[key].gpus = time;
     }
   }
-  SetDays(std::move(days));
   held_.clear();
   for (auto& [job, of] : held) {
     Holding holding{.since = of.since, .of = std::move(of.of)};
@@ -244,14 +227,13 @@ void Usage::SerializeCpus(StateStream& state) {
   if (!state.reading()) {
     return;
   }
-  std::map<std::int64_t, Day> days = CopyOfDays();
   for (const auto& [number, day] : times) {
     for (const auto& [key, of] : day) {
-      days[number][key].cpus = of.first;
-      days[number][key].cpus_used = of.second;
+      UsageTimes& known = Edit(number)[key];
+      known.cpus = of.first;
+      known.cpus_used = of.second;
     }
   }
-  SetDays(std::move(days));
   for (auto& [job, holding] : held_) {
     Holding with = *holding;
     const std::vector<std::int64_t>& cpus = held[job];

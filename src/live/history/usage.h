@@ -134,8 +134,6 @@ class Usage {
   void SetUse(JobId job, JobUse use) {
     jobs_[job] = std::make_shared<const JobUse>(std::move(use));
   }
-  [[nodiscard]] std::map<std::int64_t, Day> CopyOfDays() const;
-  void SetDays(std::map<std::int64_t, Day>&& days);
 
   const LiveOptions& options_;
   std::map<JobId, std::shared_ptr<const Holding>> held_;

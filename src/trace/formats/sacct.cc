@@ -110,6 +110,7 @@ struct SacctColumns {
   std::array<int, kCpuColumns.size()> cpus{-1, -1, -1};
   int nodes = -1;
   int later_run = -1;
+  std::vector<bool> read{};  // by their places: those that are any of these
 };
 
 class SacctRows {
@@ -388,9 +389,14 @@ Header HeaderOf(std::string_view head) {
 
 template <typename Names>
 SacctColumns FindColumns(const Names& names) {
+  std::vector<bool> read(names.size());
   const auto at = [&](std::string_view name) {
     const auto found = std::find(names.begin(), names.end(), name);
-    return found == names.end() || name.empty() ? -1 : static_cast<int>(found - names.begin());
+    if (found == names.end() || name.empty()) {
+      return -1;
+    }
+    read[static_cast<std::size_t>(found - names.begin())] = true;
+    return static_cast<int>(found - names.begin());
   };
   const auto first_of = [&](std::string_view name, std::string_view other) {
     const int column = at(name);
@@ -417,6 +423,7 @@ SacctColumns FindColumns(const Names& names) {
   for (std::size_t i = 0; i < kCpuColumns.size(); ++i) {
     found.cpus[i] = at(kCpuColumns[i]);
   }
+  found.read = std::move(read);
   return found;
 }
 
@@ -425,14 +432,7 @@ std::vector<std::string> NamesBeside(const SacctColumns& columns,
                                      const std::vector<std::string>& names) {
   std::vector<std::string> others;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto is_it = [i](int column) { return column == static_cast<int>(i); };
-    const std::array single{columns.id,          columns.user,    columns.account,   columns.label,
-                            columns.partition,   columns.submit,  columns.start,     columns.end,
-                            columns.elapsed_raw, columns.elapsed, columns.limit_raw, columns.limit,
-                            columns.state,       columns.nodes};
-    if (std::none_of(single.begin(), single.end(), is_it) &&
-        std::none_of(columns.gpus.begin(), columns.gpus.end(), is_it) &&
-        std::none_of(columns.cpus.begin(), columns.cpus.end(), is_it)) {
+    if (!columns.read[i]) {
       others.push_back(names[i]);
     }
   }
