@@ -503,14 +503,16 @@ void Supervisor::Give(const AttemptCourse::Notice& notice) {
   }
 }
 
-// As sbatch --signal says: to the script alone (B:), or to its steps alone.
+// As sbatch --signal says: to the script alone (B:), in each worker that runs it, or to its steps
+// alone.
 void Supervisor::SendOwnNotice(int signal) {
   if (workers_.empty() || start_.launch().has_container()) {
     return SignalWorkers(signal);
   }
-  const pid_t script = workers_.front().pid;
   for (const Process& process : DescendantsOf(getpid())) {
-    const bool is_script = process.pid == script;
+    const bool is_script =
+        std::any_of(workers_.begin(), workers_.end(),
+                    [&process](const Worker& worker) { return worker.pid == process.pid; });
     if (start_.launch().batch().notice_to_script() ? is_script : IsWorker(process) && !is_script) {
       SendSignal(process, signal);
     }
@@ -521,9 +523,6 @@ void Supervisor::SendOwnNotice(int signal) {
 // these have a launcher, anything but that. mpirun and torchrun would kill their workers long
 // before the grace period is over.
 bool Supervisor::IsWorker(const Process& process) const {
-  if (workers_.empty()) {
-    return false;
-  }
   const pid_t first = workers_.front().pid;
   if (attachments_.Has(process.session)) {
     return false;

@@ -198,6 +198,24 @@ TEST_F(SlurmScriptTest, TheNoticeIsTheSignalThatIsAskedFor) {
       << ReadOut("notice.txt");
 }
 
+// Each worker runs the script, and none is a step of another's.
+TEST_F(SlurmScriptTest, TheNoticeReachesTheScriptOfEachWorker) {
+  EXPECT_EQ(Submit("#SBATCH -N1 -G2 --signal=B:USR1@5\n"
+                   "trap 'echo USR1 >got-$RANK; exit 0' USR1\n"
+                   "echo ready >got-$RANK\nwhile :; do sleep 0.05; done\n",
+                   {"--workers", "per-gpu"})
+                .err,
+            "");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  const auto both_have = [this](const std::string& text) {
+    return Eventually(
+        [this, &text] { return ReadOut("got-0") == text && ReadOut("got-1") == text; });
+  };
+  ASSERT_TRUE(both_have("ready\n"));
+  EXPECT_EQ(cluster_.Ask({"cancel", "1"}).status, 0);
+  EXPECT_TRUE(both_have("USR1\n")) << ReadOut("got-0") << ReadOut("got-1");
+}
+
 // The nodes beside the first are held for as long as the script runs, and no longer.
 TEST_F(SlurmScriptTest, TheOtherNodesAreHeldUntilTheScriptEnds) {
   EXPECT_EQ(Submit("#SBATCH -N2 --gpus-per-node=2\n"
