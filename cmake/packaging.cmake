@@ -14,6 +14,14 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(FILES packaging/trainyard-controller.service packaging/trainyard-agent.service DESTINATION lib/systemd/system)
+# The program by the names of Slurm's commands, apart from the path.
+install(CODE [[
+  set(folder "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/trainyard/slurm")
+  file(MAKE_DIRECTORY "${folder}")
+  foreach(name sacct sbatch scancel scontrol sinfo squeue srun)
+    file(CREATE_LINK ../../../bin/trainyard "${folder}/${name}" SYMBOLIC)
+  endforeach()
+]])
 # Manual pages and completion are what the program says of itself.
 install(CODE [[
   set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")

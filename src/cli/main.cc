@@ -20,8 +20,8 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/plugins.h"
+#include "cli/slurm/slurm_commands.h"
 #include "supervisor/launch/launch_steps.h"
-#include "supervisor/steps/slurm_tools.h"
 #include "trainyard/version.h"
 
 namespace trainyard::cli {
@@ -42,7 +42,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const std::string_view called = argc > 0 ? argv[0] : "";
   if (const std::optional<int> status =
-          supervisor::RunSlurmTool(called.substr(called.rfind('/') + 1), words)) {
+          RunSlurmCommand(called.substr(called.rfind('/') + 1), words)) {
     return *status;
   }
   if (!words.empty() && words.front() == "launch") {  // by mpirun and supervisors only

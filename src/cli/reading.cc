@@ -63,7 +63,7 @@ void ReportReading(const trace::TraceFacts& facts, const std::vector<trace::RowG
   TellReading(facts, skipped, facts.remarks);
 }
 
-void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu,
+void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu, bool& cpu_jobs,
                        std::string& columns) {
   constexpr int kMostProcs = 1'000'000;
   command.add_flag("--skip-bad-rows", skip_bad_rows,
@@ -78,6 +78,11 @@ void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gp
           "and for jobs without GPUs (sacct; default: they are left out)")
       ->transform(WholeNumber())
       ->check(CLI::Range(1, kMostProcs));
+  command
+      .add_flag("--cpu-jobs", cpu_jobs,
+                "take jobs without GPUs, too, as jobs on CPUs alone, from logs of clusters (sacct, "
+                "helios, acme, ...); the cluster has to state CPUs")
+      ->excludes("--procs-per-gpu");
 }
 
 }  // namespace trainyard::cli

@@ -11,7 +11,7 @@
 
 namespace trainyard::cli {
 
-void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu,
+void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu, bool& cpu_jobs,
                        std::string& columns);
 
 // On stderr: the rows that were passed over and the jobs that are not quite as recorded. Nothing

@@ -135,7 +135,7 @@ void Engine::TakeEligible() {
     jobs_[job].logged = now_;
     const Duration limit = *jobs_[job].spec->traits->time_limit;
     Leave(job, model::JobPhase::kFailed,
-          "it has reached its time limit of " + base::ShortDuration(Seconds(limit)));
+          std::string(model::kOverTimeLimit) + " of " + base::ShortDuration(Seconds(limit)));
     parts_->instants.AddFactOf(jobs_, job, now_);
   }
   for (const auto& [job, reason] : changes.impossible) {

@@ -17,6 +17,9 @@ namespace trainyard::model {
 // Snapshots with so many fields of jobs know none of this, and jobs have not been held by users.
 inline constexpr int kFieldsBeforeConditions = 24;
 
+// What the reason begins with of a job that has been ended at its time limit.
+inline constexpr std::string_view kOverTimeLimit = "it has reached its time limit";
+
 struct Condition {
   enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton };
   Kind kind{};

@@ -115,6 +115,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                                                   .skip_bad_rows = paths.skip_bad_rows,
                                                   .unit = paths.time_unit,
                                                   .procs_per_gpu = paths.procs_per_gpu,
+                                                  .cpu_jobs = paths.cpu_jobs,
                                                   .columns = paths.columns}));
   RETURN_IF_ERROR(CheckWorkStated(trace));
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {

@@ -31,6 +31,7 @@ struct InputPaths {
   bool at_once = false;   // all jobs are submitted at time 0
   double time_unit = 0;   // TraceOptions::unit
   int procs_per_gpu = 0;  // TraceOptions::procs_per_gpu
+  bool cpu_jobs = false;  // TraceOptions::cpu_jobs
   std::string columns{};  // TraceOptions::columns
   std::string changes{};  // ParseChanges; empty: none
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "supervisor/processes.h"
+
 namespace trainyard::supervisor {
 namespace {
 
@@ -61,7 +63,7 @@ void AttemptCourse::NoteMemoryKill(double unix_s, const cgroup::MemoryUse& memor
           : fmt::format(": {:.3g} GiB of {:.3g} GiB",
                         static_cast<double>(std::max(memory.most, memory.limit)) / kGib,
                         static_cast<double>(memory.limit) / kGib);
-  message_ = fmt::format("out of memory{} on {}; submit it with more --memory", limit,
+  message_ = fmt::format("{}{} on {}; submit it with more --memory", kOutOfMemory, limit,
                          start_.node().empty() ? "its node" : start_.node());
   killing_ = true;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,9 @@ using AttemptKey = std::pair<std::uint64_t, std::uint32_t>;
   }
   return mask;
 }
+
+// What the message of an attempt begins with that the kernel has ended for its memory.
+inline constexpr std::string_view kOutOfMemory = "out of memory";
 
 class Processes {
  public:

@@ -18,6 +18,7 @@ namespace trainyard::trace {
 namespace {
 
 constexpr std::string_view kNoGpus = "it asks for no GPUs; jobs on CPUs alone are left out";
+constexpr std::string_view kNothing = "it asks for neither GPUs nor CPUs; such jobs are left out";
 constexpr std::string_view kNoSubmit = "its submit is not recorded; such jobs are left out";
 constexpr std::string_view kNeverStarted =
     "no start is recorded; jobs that never started are left out";
@@ -43,33 +44,36 @@ constexpr std::array<std::string_view, 8> kSpotGpuColumns{
 // docs/formats/ has a page for each. Durations that a log with timestamps states are not read:
 // those of Acme's Kalos count from the submit.
 constexpr std::array kLogFormats{
-    LogFormat{
-        .shown = {.name = "acme", .help = "Acme, Seren and Kalos (durations from the timestamps)"},
-        .columns = kAcmeColumns,
-        .name = "job_id",
-        .user = "user",
-        .queue = "type",
-        .state = "state",
-        .gpus = "gpu_num",
-        .cpus = "cpu_num",
-        .submit = "submit_time",
-        .start = "start_time",
-        .end = "end_time",
-        .has_timestamps = true,
-        .state_may_be_running = true},
-    LogFormat{
-        .shown = {.name = "dlrm", .help = "Alibaba 2025, recommendation services (GPU instances)"},
-        .columns = kDlrmColumns,
-        .name = "instance_sn",
-        .queue = "app_name",
-        .gpus = "gpu_request",
-        .cpus = "cpu_request",
-        .submit = "creation_time",
-        .start = "scheduled_time",
-        .end = "deletion_time",
-        .without_submit = "it was there before the log begins; such instances are left out"},
+    LogFormat{.shown = {.name = "acme",
+                        .help = "Acme, Seren and Kalos (durations from the timestamps)",
+                        .has_cpu_jobs = true},
+              .columns = kAcmeColumns,
+              .name = "job_id",
+              .user = "user",
+              .queue = "type",
+              .state = "state",
+              .gpus = "gpu_num",
+              .cpus = "cpu_num",
+              .submit = "submit_time",
+              .start = "start_time",
+              .end = "end_time",
+              .has_timestamps = true,
+              .state_may_be_running = true},
+    LogFormat{.shown = {.name = "dlrm",
+                        .help = "Alibaba 2025, recommendation services (GPU instances)",
+                        .has_cpu_jobs = true},
+              .columns = kDlrmColumns,
+              .name = "instance_sn",
+              .queue = "app_name",
+              .gpus = "gpu_request",
+              .cpus = "cpu_request",
+              .submit = "creation_time",
+              .start = "scheduled_time",
+              .end = "deletion_time",
+              .without_submit = "it was there before the log begins; such instances are left out"},
     LogFormat{.shown = {.name = "helios",
-                        .help = "Helios cluster_log.csv (jobs without GPUs are left out)"},
+                        .help = "Helios cluster_log.csv (jobs without GPUs are left out)",
+                        .has_cpu_jobs = true},
               .columns = kHeliosColumns,
               .name = "job_id",
               .user = "user",
@@ -82,7 +86,9 @@ constexpr std::array kLogFormats{
               .end = "end_time",
               .has_timestamps = true,
               .state_may_be_running = true},
-    LogFormat{.shown = {.name = "openb", .help = "Alibaba 2023, openb pod lists (whole GPUs)"},
+    LogFormat{.shown = {.name = "openb",
+                        .help = "Alibaba 2023, openb pod lists (whole GPUs)",
+                        .has_cpu_jobs = true},
               .columns = kOpenbColumns,
               .name = "name",
               .queue = "qos",
@@ -103,7 +109,9 @@ constexpr std::array kLogFormats{
                   "pods ask "
                   "for, but not when, and is no trace; expected also the columns creation_time, "
                   "deletion_time, scheduled_time"},
-    LogFormat{.shown = {.name = "spot-gpu", .help = "Alibaba 2026, high-priority and spot jobs"},
+    LogFormat{.shown = {.name = "spot-gpu",
+                        .help = "Alibaba 2026, high-priority and spot jobs",
+                        .has_cpu_jobs = true},
               .columns = kSpotGpuColumns,
               .name = "job_name",
               .queue = "organization",
@@ -125,8 +133,9 @@ int PositionOf(std::string_view column, const io::CsvHeader& table) {
 
 class LogReader {
  public:
-  LogReader(const LogFormat& format, const io::CsvHeader& table)
+  LogReader(const LogFormat& format, const io::CsvHeader& table, bool takes_cpu_jobs)
       : format_(format),
+        takes_cpu_jobs_(takes_cpu_jobs),
         name_(PositionOf(format.name, table)),
         user_(PositionOf(format.user, table)),
         queue_(PositionOf(format.queue, table)),
@@ -147,6 +156,11 @@ class LogReader {
   Result<JobRow> Read(const io::CsvRow& row) {
     JobRow read;
     RETURN_IF_ERROR(ReadGpus(row, read));
+    const bool on_cpus = takes_cpu_jobs_ && read.left_out == kNoGpus;
+    if (on_cpus) {
+      read.left_out.clear();
+      read.job.gpus = 0;
+    }
     read.state = row.Text(state_);
     if (read.left_out.empty() && format_.state_may_be_running && IsStillRunning(read.state)) {
       read.left_out = kStillRunning;
@@ -159,6 +173,10 @@ class LogReader {
     read.job.queue = row.Text(queue_);
     wishes_.Give(row.Text(types_), read.job);
     RETURN_IF_ERROR(TakeAmounts(row, read.job));
+    if (on_cpus && model::PartOf<NodeRequest>(read.job).cpus.milli == 0) {
+      read.left_out = kNothing;
+      return read;
+    }
     const std::string_view kind = row.Text(kind_);
     read.job.best_effort = kind_ >= 0 && kind == format_.best_effort;
     if (!read.job.best_effort && !format_.guaranteed.empty() && kind != format_.guaranteed) {
@@ -235,6 +253,7 @@ class LogReader {
   }
 
   const LogFormat& format_;
+  bool takes_cpu_jobs_;
   int name_;
   int user_;
   int queue_;
@@ -275,7 +294,7 @@ Result<Trace> ReadLog(io::CsvStream& table, const LogFormat& format, const Trace
       return table.BadHeader(format.without_times);
     }
   }
-  return ReadRows(table, LogReader(format, table), format.shown.name, options);
+  return ReadRows(table, LogReader(format, table, options.cpu_jobs), format.shown.name, options);
 }
 
 Status TakeTimes(const io::CsvRow& row, const Recorded& times, JobRow& read) {

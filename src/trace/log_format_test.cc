@@ -284,6 +284,19 @@ TEST(OpenbTraceTest, AListWithoutTimesIsNoTrace) {
   EXPECT_EQ(LogError(kHeader, "a,4000,15258,1,1000\n", {.format = "openb"}), why);
 }
 
+TEST(DlrmTraceTest, KeepsInstancesOnCpusAloneIfAsked) {
+  constexpr std::string_view kRows =
+      "a,CN,app_1,64,64,0,0,1,1,320.0,320.0,255.0,300.0,-1,50.0,60.0,90.0\n"
+      "b,CN,app_1,0,0,0,0,1,1,320.0,320.0,255.0,300.0,-1,50.0,60.0,90.0\n"
+      "c,HN,app_7,12,12,1,1,25,25,120.0,120.0,680.0,800.0,8,100.0,130.0,190.0\n";
+  EXPECT_EQ(Names(Good(kDlrm, kRows)), "c");
+  const Trace trace = Good(kDlrm, kRows, {.cpu_jobs = true});
+  ASSERT_EQ(Names(trace), "a c");
+  EXPECT_EQ(trace.jobs[0].gpus, 0);
+  EXPECT_EQ(trace.jobs[0].traits->request->cpus.milli, 64'000);
+  EXPECT_EQ(Told(trace.skipped), "3:1 it asks for neither GPUs nor CPUs; such jobs are left out\n");
+}
+
 TEST(DlrmTraceTest, ReadsGpuInstancesWithinTheLog) {
   const Trace trace =
       Good(kDlrm,

@@ -381,24 +381,42 @@ std::span<const TraceFormat> TraceFormats() {
   return kShown;
 }
 
-Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
-  Result<Trace> trace = ReadAnyFormat(path, options);
-  if (!trace.ok() || options.procs_per_gpu == 0) {
-    return trace;
-  }
+namespace {
+
+// Error: the format does not heed an option that was given. `what`: "column names (--map)".
+Status CheckHeeded(const std::string& path, const std::string& format, bool TraceFormat::*heeds,
+                   std::string_view what) {
   std::vector<std::string_view> names;
-  for (const TraceFormat& format : TraceFormats()) {
-    if (format.has_processors && format.name == trace.value().format) {
-      return trace;
+  for (const TraceFormat& each : TraceFormats()) {
+    if (each.*heeds && each.name == format) {
+      return {};
     }
-    if (format.has_processors) {
-      names.push_back(format.name);
+    if (each.*heeds) {
+      names.push_back(each.name);
     }
   }
   return InvalidArgument(
-      fmt::format("{}: processors per GPU (--procs-per-gpu) have no effect on format '{}', which "
-                  "states GPUs; expected none, or a trace of format {}",
-                  path, trace.value().format, fmt::join(names, ", ")));
+      fmt::format("{}: {} have no effect on format '{}'; expected none, or a trace of format {}",
+                  path, what, format, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
+  Result<Trace> trace = ReadAnyFormat(path, options);
+  if (!trace.ok()) {
+    return trace;
+  }
+  const std::string& format = trace.value().format;
+  if (options.procs_per_gpu > 0) {
+    RETURN_IF_ERROR(CheckHeeded(path, format, &TraceFormat::has_processors,
+                                "processors per GPU (--procs-per-gpu)"));
+  }
+  if (options.cpu_jobs) {
+    RETURN_IF_ERROR(
+        CheckHeeded(path, format, &TraceFormat::has_cpu_jobs, "jobs on CPUs alone (--cpu-jobs)"));
+  }
+  return trace;
 }
 
 Result<TraceFacts> ForEachJob(const std::string& path, const TraceOptions& options,

@@ -84,6 +84,9 @@ struct TraceOptions {
   // Processors that stand for a GPU, in formats that know processors only (swf, batsim; 0: 1) and
   // for jobs without GPUs (sacct; 0: they are left out).
   int procs_per_gpu = 0;
+  // Jobs without GPUs that state CPUs are taken as jobs on CPUs alone, in logs of clusters (sacct
+  // and the formats of log_format.cc); false: they are left out.
+  bool cpu_jobs = false;
   // Columns with names of the file's own: "gpus=n_gpus,submit_time=arrival", the format's names
   // first. Columns without a meaning are then passed over, which is noted. Without a format:
   // native, if these are names of it.
@@ -95,6 +98,7 @@ struct TraceFormat {
   std::string_view name;
   std::string_view help;
   bool has_processors = false;  // TraceOptions::procs_per_gpu matters
+  bool has_cpu_jobs = false;    // TraceOptions::cpu_jobs matters
 };
 [[nodiscard]] std::span<const TraceFormat> TraceFormats();
 

@@ -244,7 +244,7 @@ TEST_F(SlurmScriptTest, WhatIsIgnoredAndWhatWouldNotRunIsSaidAtSubmission) {
               HasSubstr("ignored, as no such resource is given out here: lscratch:2 ("));
   EXPECT_EQ(cluster_.StatusOf(1).request().gpus(), 1);
   EXPECT_THAT(cluster_.StatusOf(1).request().gpu_types(), ElementsAre("k80"));
-  EXPECT_THAT(Submit("#SBATCH -G1\nsqueue\n").err, HasSubstr("the script calls squeue ("));
+  EXPECT_THAT(Submit("#SBATCH -G1\nsstat\n").err, HasSubstr("the script calls sstat ("));
   const Answer grace = Submit("#SBATCH -G1 --hold\ntrue\n", {"--grace", "10h"});
   EXPECT_THAT(grace.err, HasSubstr("grace 10h00m is more than the cluster gives"));
 }

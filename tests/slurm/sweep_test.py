@@ -7,22 +7,17 @@ machine, and nothing may have been submitted twice but what was lost. --smoke: a
 disturbs.
 """
 
-import contextlib
-import getpass
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from expectations import TestFailure, expect, wait_until
+from real_slurm import PATIENCE, Cluster, Node, Slurm, running_slurm
 
-PATIENCE = 300.0  # seconds for any one thing to happen
-NODES = 2
 SEEDS = 10
 MAX_ARRAY_SIZE = 5  # tasks in an array: one less, so that several arrays are needed
 EXPERIMENT = """
@@ -44,117 +39,9 @@ seed = {seeds}
 run = "broken"
 seed = {more_seeds}
 """
-CONFIGURATION = """
-ClusterName=trainyard-test
-SlurmctldHost=localhost
-SlurmctldPort={port}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-SlurmUser={user}
-SlurmdUser={user}
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool-%n
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd-%n.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SchedulerType=sched/backfill
-SchedulerParameters=sched_min_interval=50000,sched_interval=1
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-ReturnToService=2
-SlurmdParameters=config_overrides
-MpiDefault=none
-JobAcctGatherType=jobacct_gather/none
-MaxArraySize={max_array_size}
-{nodes}
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-class Slurm:
-    """Controller and nodes; commands find it through SLURM_CONF."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.processes: list[subprocess.Popen[bytes]] = []
-        ports = free_ports(NODES + 1)
-        nodes = "\n".join(
-            f"NodeName=n{i} NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports[i + 1]} CPUs=2 "
-            "RealMemory=1000" for i in range(NODES))
-        (folder / "state").mkdir()
-        (folder / "slurm.conf").write_text(CONFIGURATION.format(
-            port=ports[0], folder=folder, user=getpass.getuser(), nodes=nodes,
-            max_array_size=MAX_ARRAY_SIZE))
-        self.environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf")}
-
-    def start(self, *command: str) -> None:
-        log = (self.folder / f"{Path(command[0]).name}-{len(self.processes)}.log").open("wb")
-        self.processes.append(subprocess.Popen(command, stdout=log, stderr=log,
-                                               env=self.environment, cwd=self.folder))
-
-    def start_all(self) -> None:
-        path = self.folder
-        (path / "munge.key").write_bytes(os.urandom(1024))
-        (path / "munge.key").chmod(0o600)
-        self.start("munged", "--foreground", "--force", f"--socket={path}/munge.socket",
-                   f"--key-file={path}/munge.key", f"--pid-file={path}/munge.pid",
-                   f"--seed-file={path}/munge.seed", f"--log-file={path}/munge.log")
-        wait_until("munged has no socket", (path / "munge.socket").exists, PATIENCE)
-        self.start("slurmctld", "-D", "-f", str(path / "slurm.conf"))
-        for i in range(NODES):
-            self.start("slurmd", "-D", "-N", f"n{i}", "-f", str(path / "slurm.conf"))
-        wait_until("the nodes are not idle", lambda: self.says(
-            "sinfo", "--noheader", "--Node", "--format=%t").split() == ["idle"] * NODES, PATIENCE)
-
-    def says(self, *command: str) -> str:
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True,
-                              timeout=PATIENCE, check=False).stdout
-
-    def queue(self) -> list[str]:
-        return self.says("squeue", "--noheader", "--array", "--format=%F_%K").split()
-
-    def set_nodes(self, state: str) -> None:
-        self.says("scontrol", "update", f"nodename=n[0-{NODES - 1}]", f"state={state}",
-                  "reason=test")
-
-    def logs(self) -> str:
-        return "\n".join(f"{log.name}:\n{log.read_text(errors='replace')[-1500:]}"
-                         for log in sorted(self.folder.glob("*.log")))
-
-    def stop(self) -> None:
-        if self.queue():
-            self.says("scancel", f"--user={getpass.getuser()}")
-            with contextlib.suppress(TestFailure):
-                wait_until("tasks are not cancelled", lambda: not self.queue(), PATIENCE)
-        for process in reversed(self.processes):
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-@contextlib.contextmanager
-def running_slurm(folder: Path) -> Iterator[Slurm]:
-    slurm = Slurm(folder)
-    try:
-        slurm.start_all()
-        yield slurm
-    except TestFailure:
-        print(slurm.logs(), file=sys.stderr)
-        raise
-    finally:
-        slurm.stop()
+CLUSTER = Cluster(nodes=[Node(f"n{i}") for i in range(2)],
+                  partitions=["all Nodes=ALL Default=YES MaxTime=INFINITE State=UP"],
+                  more=f"SelectTypeParameters=CR_Core\nMaxArraySize={MAX_ARRAY_SIZE}\n")
 
 
 class Sweep:
@@ -231,7 +118,7 @@ def main() -> int:
         folder = Path(name)
         (folder / "slurm").mkdir(mode=0o700)
         try:
-            with running_slurm(folder / "slurm") as slurm:
+            with running_slurm(folder / "slurm", CLUSTER) as slurm:
                 sweep = Sweep(program, slurm, folder)
                 sweep.start("--out", "here").communicate(timeout=PATIENCE)
                 packed_sweep(sweep)

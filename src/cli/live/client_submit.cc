@@ -117,7 +117,8 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
   Requested requested;
   v1::JobRequest& job = requested.job;
   if (!options.script.empty()) {
-    ASSIGN_OR_RETURN(requested.script, requests::BatchScript::Read(options.script, job));
+    ASSIGN_OR_RETURN(requested.script,
+                     requests::BatchScript::Read(options.script, job, options.sbatch));
     RETURN_IF_ERROR(options.strict ? requested.script->CheckStrict() : Status());
   } else if (!options.file.empty()) {
     RETURN_IF_ERROR(requests::ReadJobFile(options.file, job));

@@ -2,12 +2,14 @@
 // What `submit` and `run` have in common: the options that say what a job is, and its submission.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/live/client_calls.h"
+#include "requests/slurm/batch_script.h"
 #include "rpc/client.h"
 #include "trainyard/live.pb.h"
 #include "trainyard/status.h"
@@ -17,6 +19,7 @@ namespace trainyard::cli {
 struct JobOptionValues : ClusterOptions {
   std::string file;
   std::string script;   // with #SBATCH lines
+  std::optional<requests::SbatchCall> sbatch{};  // the command is that of Slurm
   bool strict = false;  // lines without effect are refused
   std::vector<std::pair<std::string_view, std::string>> settings;  // as given
   std::string token;

@@ -13,6 +13,7 @@
 
 #include "model/job_fields.h"
 #include "supervisor/launch/script_word.h"
+#include "supervisor/steps/slurm_tools.h"
 #include "trainyard/cluster.h"
 #include "trainyard/job.h"
 #include "trainyard/live.pb.h"
@@ -23,6 +24,8 @@ namespace trainyard::live {
 
 // The word of a command that stands for the script of its request.
 inline constexpr const char* kScriptWord = supervisor::kScriptWord;
+// The commands of Slurm that scripts find on their path.
+inline constexpr const auto& kSlurmTools = supervisor::kSlurmTools;
 
 // "1 GPU", "3 GPUs".
 [[nodiscard]] inline std::string GpusText(int gpus) {

@@ -17,6 +17,7 @@
 #include "live/jobs/job_request.h"
 #include "live/measured/stage_metrics.h"
 #include "live/view/reasons.h"
+#include "live/view/slurm_reason.h"
 #include "live/view/usage_sums.h"
 #include "model/node_classes.h"
 #include "model/request/node_request.h"
@@ -228,6 +229,7 @@ v1::JobStatus Statuses::StatusOf(JobId id, Reasons& reasons) const {
   PutProgress(id, status);
   PutUse(id, status);
   status.set_reason(reasons.Of(id, status.state()));
+  status.set_reason_code(std::string(SlurmReasonOf(view_, now_, id, status.state())));
   status.set_note(job.note);
   status.set_held(entry.held);
   if (job.array) {

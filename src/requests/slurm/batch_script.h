@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "requests/slurm/sbatch_options.h"
@@ -14,14 +16,22 @@
 
 namespace trainyard::requests {
 
+// What the command `sbatch` is given beside the name of a script.
+struct SbatchCall {
+  std::vector<std::pair<const SbatchOption*, std::string>> options{};  // they override the lines
+  std::optional<std::string> text{};  // of the script, where it lies in no file
+};
+
 // A script that has been read.
 class BatchScript {
  public:
   // Sets what the lines at the head of the script say. It runs once on each node unless they ask
   // for as many tasks as GPUs. Errors, all at once, each as "file:line: ...": an option that does
   // not mean anything here, a value that it does not take, a file that is no script of text. A file
-  // that cannot be a script at all (kInvalidArgument): none, empty, a pipe, without "#!".
-  [[nodiscard]] static Result<BatchScript> Read(const std::string& path, v1::JobRequest& job);
+  // that cannot be a script at all (kInvalidArgument): none, empty, a pipe, without "#!". `call`:
+  // as sbatch reads it, whether it has such lines or not.
+  [[nodiscard]] static Result<BatchScript> Read(const std::string& path, v1::JobRequest& job,
+                                                const std::optional<SbatchCall>& call = {});
 
   // Sets the command: the script's interpreter, the script where it lies, and the arguments. The
   // rest of `job` is as it will be submitted.

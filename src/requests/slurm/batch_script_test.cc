@@ -267,8 +267,6 @@ TEST_F(BatchScriptTest, CpusAndMemoryAreThoseOfSlurm) {
   EXPECT_EQ(job_.memory(), "4G/node");
   EXPECT_THAT(Mistake("#SBATCH -G1 --mem=0\n"), HasSubstr("train.sh:2: --mem is '0'; expected"));
   EXPECT_THAT(Mistake("#SBATCH -G1 --mem=lots\n"), HasSubstr("train.sh:2: --mem"));
-  EXPECT_THAT(Mistake("#SBATCH -G1 --cpus-per-gpu=2\n#SBATCH --mem-per-cpu=1G\n"),
-              HasSubstr("train.sh:3: --mem-per-cpu is '1G'; expected --mem-per-gpu"));
 }
 
 TEST_F(BatchScriptTest, NodesAreChosenAsInSlurm) {
@@ -443,10 +441,44 @@ TEST_F(BatchScriptTest, LinesBehindTheFirstCommandAreNotPassedOverInSilence) {
   EXPECT_THAT(warnings_, ElementsAre());
 }
 
+TEST_F(BatchScriptTest, AmountsForEachGpuFollowTheGpus) {
+  EXPECT_EQ(Mistake("#SBATCH --cpus-per-gpu=4 --mem-per-gpu=8G\n"), "");
+  EXPECT_EQ(job_.cpus() + job_.memory(), "") << "it has no GPUs";
+  EXPECT_EQ(Mistake("#SBATCH -G2 --cpus-per-gpu=4 --mem-per-cpu=2G\n"), "");
+  EXPECT_EQ(job_.cpus(), "4/gpu");
+  EXPECT_EQ(job_.memory(), "8G/gpu");
+}
+
+TEST_F(BatchScriptTest, NodesForTheJobAloneHaveNoGpusUnlessItAsksForThem) {
+  EXPECT_EQ(Mistake("#SBATCH -t 5\n#SBATCH --exclusive\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("train.sh:3: --exclusive gives the job all CPUs")));
+  EXPECT_EQ(Mistake("#SBATCH --exclusive --gpus-per-node=2\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre());
+}
+
+// As sbatch has them: they override the lines.
+TEST_F(BatchScriptTest, OptionsOfTheCommandStandBehindTheLines) {
+  v1::JobRequest job;
+  SbatchCall call;
+  call.text = "#!/bin/sh\n#SBATCH -J a --gres=gpu:a100:2 -t 5\n";
+  call.options = {{SbatchOptionNamed("job-name"), "b"}, {SbatchOptionNamed("gres"), "gpu:v100:1"}};
+  ASSERT_TRUE(BatchScript::Read("wrap", job, call).ok());
+  EXPECT_EQ(job.name(), "b");
+  EXPECT_EQ(job.gpus(), 1);
+  EXPECT_THAT(job.gpu_types(), ElementsAre("v100"));
+  EXPECT_EQ(job.time_s(), 300);
+  v1::JobRequest plain;
+  call = {.options = {}, .text = "#!/bin/sh\ntrue\n"};
+  ASSERT_TRUE(BatchScript::Read("wrap", plain, call).ok());
+  EXPECT_EQ(plain.gpus(), 0) << "it is a script of Slurm without any line";
+  EXPECT_EQ(plain.launch().workers(), v1::LaunchSpec::ONCE);
+  EXPECT_EQ(plain.name(), "wrap");
+}
+
 TEST_F(BatchScriptTest, CallsOfSlurmsCommandsAreNamed) {
-  EXPECT_EQ(Mistake("#SBATCH -G1\n\nsrun a\nscontrol show hostnames\nsqueue\nsinfo\n"), "");
-  EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls squeue ("),
-                                                    HasSubstr("train.sh:6), sinfo ("),
+  EXPECT_EQ(Mistake("#SBATCH -G1\n\nsrun a\nscontrol show hostnames\nsqueue\nsstat\nsprio\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls sstat ("),
+                                                    HasSubstr("train.sh:7), sprio ("),
                                                     HasSubstr("docs/from-slurm.md"))));
   EXPECT_EQ(Mistake("#SBATCH -G2 -N2\n\nsrun python train.py\n"), "");
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("train.sh:4: srun starts tasks on the first node "

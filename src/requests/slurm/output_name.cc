@@ -20,7 +20,7 @@ struct Placeholder {
 constexpr std::string_view kIndex = "${TRAINYARD_ARRAY_TASK_ID:-4294967294}";
 constexpr std::array kPlaceholders{
     Placeholder{'j', true, "${TRAINYARD_JOB}", "", true},
-    Placeholder{'J', true, "${TRAINYARD_JOB}", ".batch", true},
+    Placeholder{'J', true, "${TRAINYARD_JOB}", "", true},
     Placeholder{'A', true, "${TRAINYARD_ARRAY_JOB_ID:-$TRAINYARD_JOB}"},
     Placeholder{'a', true, kIndex, "", true},
     Placeholder{'b', true, "$((${TRAINYARD_ARRAY_TASK_ID:-4294967294} % 10))"},

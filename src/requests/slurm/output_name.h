@@ -10,7 +10,7 @@
 namespace trainyard::requests {
 
 // The pattern as a word of the shell, to be expanded where the job runs:
-//   %j job, %J job.batch, %A the array's job, %a index in the array (4294967294 outside of one, as
+//   %j and %J job, %A the array's job, %a index in the array (4294967294 outside of one, as
 //   in Slurm), %b the index modulo 10, %x name of the job, %u user, %N short host name, %n number
 //   of the node in the job, %t rank of the worker, %s "batch", %%.
 // A number before the letter pads numbers with zeros ("%4a"), to 10 places at most. The error says

@@ -42,7 +42,7 @@ constexpr const char* kJob = "TRAINYARD_JOB=7 SLURM_JOB_NAME=bert NODE_RANK=0 RA
 TEST(OutputNameTest, EachPlaceholderIsWhatSlurmMakesOfIt) {
   EXPECT_EQ(ShellName("%x-%j.out", kTask), "a b-12.out");
   EXPECT_EQ(ShellName("%A/%a", kTask), "9/83");
-  EXPECT_EQ(ShellName("%b %t %n %s %J %%", kTask), "3 3 1 batch 12.batch %");
+  EXPECT_EQ(ShellName("%b %t %n %s %J %%", kTask), "3 3 1 batch 12 %");
   EXPECT_EQ(ShellName("slurm-%A_%a.out", kJob), "slurm-7_4294967294.out");
   EXPECT_THAT(ShellName("%u@%N", kJob), MatchesRegex("[^@.]+@[^@.]+"));
 }
@@ -63,7 +63,7 @@ TEST(OutputNameTest, NoLetterBehindAPlaceholderIsLost) {
 TEST(OutputNameTest, WidthsPadNumbersWithZeros) {
   EXPECT_EQ(ShellName("%4j_%4a", kTask), "0012_0083");
   EXPECT_EQ(ShellName("%A_%1a%0j", kTask), "9_8312");
-  EXPECT_EQ(ShellName("%3J", kTask), "012.batch");
+  EXPECT_EQ(ShellName("%3J", kTask), "012");
   EXPECT_EQ(ShellName("%2t%3n", kTask), "03001");
   EXPECT_EQ(ShellName("%10j", kTask), "0000000012");
   EXPECT_EQ(ShellName("%99j", kTask), "0000000012") << "10 places at most, as in Slurm";

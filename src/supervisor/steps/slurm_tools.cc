@@ -82,23 +82,14 @@ ToolAnswer Scontrol(const std::vector<std::string>& words, std::string_view of_j
   return {.out = std::move(out)};
 }
 
-std::optional<int> RunSlurmTool(std::string_view name, const std::vector<std::string>& words) {
-  if (name == "scontrol") {
-    const ToolAnswer answer = Scontrol(words, JobVariable("SLURM_JOB_NODELIST"));
-    fmt::print("{}", answer.out);
-    fmt::print(stderr, "{}", answer.errors);
-    return answer.status;
+int RunSrun(const std::vector<std::string>& words) {
+  constexpr int kFailed = 1;
+  Result<StepOptions> options = StepOptions::Read(words, JobVariable);
+  if (!options.ok()) {
+    fmt::print(stderr, "srun: error: {}\n", options.error().message);
+    return kFailed;
   }
-  if (name == "srun") {
-    constexpr int kFailed = 1;
-    Result<StepOptions> options = StepOptions::Read(words, JobVariable);
-    if (!options.ok()) {
-      fmt::print(stderr, "srun: error: {}\n", options.error().message);
-      return kFailed;
-    }
-    return RunStep(options.value());
-  }
-  return std::nullopt;
+  return RunStep(options.value());
 }
 
 }  // namespace trainyard::supervisor

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +12,8 @@
 
 namespace trainyard::supervisor {
 
-inline constexpr std::array<std::string_view, 2> kSlurmTools{"srun", "scontrol"};
+inline constexpr std::array<std::string_view, 7> kSlurmTools{
+    "sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"};
 // Of the attempt's folder: how many steps there have been.
 inline constexpr const char* kStepCount = "steps";
 // For tools: where the attempt's folder is.
@@ -25,10 +25,8 @@ inline constexpr const char* kFormerBashVariable = "TRAINYARD_BASH_ENV";
 // Puts the tools, which are `program`, into the attempt's folder. Error: they cannot be made.
 [[nodiscard]] Status MakeSlurmTools(const std::string& folder, const std::string& program);
 
-// The exit status of the tool that the program has been called as; none: it is no tool. `words`:
-// what follows the name.
-[[nodiscard]] std::optional<int> RunSlurmTool(std::string_view name,
-                                              const std::vector<std::string>& words);
+// What the program does by the name of srun: its exit status. `words`: what follows the name.
+int RunSrun(const std::vector<std::string>& words);
 
 // scontrol show hostnames|hostlist [LIST]: what it prints. Of other words nothing.
 struct ToolAnswer {

@@ -145,7 +145,9 @@ constexpr double kMinute = 60;
 }  // namespace
 
 constexpr CsvFormat kNativeFormat{
-    .shown = {.name = "native", .help = "Trainyard's own form (duration, iterations or both)"},
+    .shown = {.name = "native",
+              .help = "Trainyard's own form (duration, iterations or both)",
+              .has_cpu_jobs = true},
     .columns = kNativeRules,
     .takes_cpu_jobs = true};
 constexpr CsvFormat kBloxFormat{

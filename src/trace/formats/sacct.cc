@@ -115,9 +115,8 @@ struct SacctColumns {
 
 class SacctRows {
  public:
-  // `procs_per_gpu`: as TraceOptions say.
-  SacctRows(const SacctColumns& columns, int procs_per_gpu)
-      : at_(columns), procs_per_gpu_(procs_per_gpu) {}
+  SacctRows(const SacctColumns& columns, const TraceOptions& options)
+      : at_(columns), procs_per_gpu_(options.procs_per_gpu), takes_cpu_jobs_(options.cpu_jobs) {}
 
   // A time of the accounting, as it writes it.
   [[nodiscard]] std::string Text(TimePoint at) const { return stamps_.Text(at); }
@@ -207,11 +206,13 @@ class SacctRows {
                                       *count, model::kMostGpus));
       }
     }
-    if (count.value_or(0) == 0) {
-      read.left_out = procs_per_gpu_ > 0
+    const bool on_cpus = takes_cpu_jobs_ && count.value_or(0) == 0 &&
+                         SlurmCpusOf(row.Text(at_.gpus[kAllocTres])).value_or(0) > 0;
+    if (count.value_or(0) == 0 && !on_cpus) {
+      read.left_out = procs_per_gpu_ > 0 || takes_cpu_jobs_
                           ? "it has neither GPUs nor CPUs; such jobs are left out"
-                          : "it has no GPUs; jobs on CPUs alone are left out (--procs-per-gpu N "
-                            "takes N CPUs for a GPU)";
+                          : "it has no GPUs; jobs on CPUs alone are left out (--cpu-jobs takes "
+                            "them, --procs-per-gpu N takes N CPUs for a GPU)";
     }
     read.job.gpus = static_cast<int>(count.value_or(0));
     return {};
@@ -341,6 +342,7 @@ class SacctRows {
 
   SacctColumns at_;
   int procs_per_gpu_;
+  bool takes_cpu_jobs_;
   TimestampReader stamps_;
   std::shared_ptr<const JobTraits> last_traits_;
 };
@@ -478,7 +480,7 @@ Result<Trace> ReadFrom(Source source, std::vector<std::string> names, const Trac
   if (!HasNeeded(columns)) {
     return NoNeeded(source.path());
   }
-  SacctRows rows(columns, options.procs_per_gpu);
+  SacctRows rows(columns, options);
   std::vector<std::string> unread = NamesBeside(columns, names);
   Result<Trace> trace =
       ReadRows(SacctTable<Source>(std::move(source), std::move(names), columns.id), rows,
@@ -542,7 +544,8 @@ Result<Trace> ReadSacct(io::TextStream text, const TraceOptions& options) {
 constexpr OwnFormat kSacctFormat{
     .shown = {.name = "sacct",
               .help = "Slurm accounting, sacct --parsable, --parsable2 or --json",
-              .has_processors = true},
+              .has_processors = true,
+              .has_cpu_jobs = true},
     .looks_like = LooksLikeSacct,
     .read = ReadSacct,
     .takes_column_names = true};

@@ -129,6 +129,19 @@ TEST(SacctTraceTest, RowsThatAreNoJobsAreLeftOut) {
                    "no GPUs"));
 }
 
+TEST(SacctTraceTest, JobsOnCpusAloneAreKeptIfAsked) {
+  const std::string text = std::string(kSacctHeader) + SacctRow("1", "cpu=9,mem=4G") +
+                           SacctRow("2", "cpu=64,gres/gpu=2") + SacctRow("3", "mem=4G");
+  const auto trace = ReadText(text, {.cpu_jobs = true});
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  ASSERT_EQ(trace.value().jobs.size(), 2U);
+  EXPECT_EQ(trace.value().jobs[0].gpus, 0);
+  EXPECT_EQ(trace.value().jobs[0].traits->request->cpus.milli, 9'000);
+  EXPECT_EQ(trace.value().jobs[0].traits->request->memory.mib, 4096);
+  ASSERT_EQ(trace.value().skipped.size(), 1U);
+  EXPECT_TRUE(Says(trace.value().skipped[0].why, "neither GPUs nor CPUs"));
+}
+
 TEST(SacctTraceTest, OfAJobThatWasRequeuedTheLastRunCounts) {
   const auto trace = ReadText(std::string(kSacctHeader) + SacctRow("1", "gres/gpu=1") +
                               SacctRow("2", "gres/gpu=1") + SacctRow("1", "gres/gpu=3"));

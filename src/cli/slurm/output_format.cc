@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/slurm/output_format.h"
+
+#include <fmt/format.h>
+
+namespace trainyard::cli {
+
+std::string InColumn(std::string text, int width, bool is_right) {
+  if (width <= 0) {
+    return text;
+  }
+  text.resize(std::min(text.size(), static_cast<std::size_t>(width)));
+  return is_right ? fmt::format("{:>{}}", text, width) : fmt::format("{:<{}}", text, width);
+}
+
+Error BadColumn(std::string_view rows, std::string_view column) {
+  return InvalidArgument(fmt::format("Invalid {} format specification: {}", rows, column));
+}
+
+}  // namespace trainyard::cli

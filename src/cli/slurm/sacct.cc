@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// sacct: what has become of jobs. Steps have no lines of their own.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/live/client_calls.h"
+#include "cli/live/job_selection.h"
+#include "cli/live/status/array_lines.h"
+#include "cli/slurm/slurm_commands.h"
+#include "cli/slurm/slurm_facts.h"
+#include "cli/slurm/slurm_filter.h"
+#include "cli/slurm/slurm_words.h"
+#include "requests/slurm/slurm_time.h"
+
+namespace trainyard::cli {
+namespace {
+
+using enum SlurmOption::Value;
+using enum SlurmOption::Use;
+
+constexpr const char* kSacct = "sacct";
+constexpr std::string_view kStatusJson = "'trainyard status --all --json' has the same";
+constexpr std::array kSacctOptions{
+    SlurmOption{"accounts", 'A', kNeeded, kDone, ""},
+    SlurmOption{"allocations", 'X', kNone, kNoEffect, ""},
+    SlurmOption{"allusers", 'a', kNone, kDone, ""},
+    SlurmOption{"brief", 'b', kNone, kDone, ""},
+    SlurmOption{"clusters", 'M', kNeeded, kRefused, "TRAINYARD_CONTROLLER names the cluster"},
+    SlurmOption{"completion", 'c', kNone, kRefused, "there is one record of jobs"},
+    SlurmOption{"delimiter", 0, kNeeded, kDone, ""},
+    SlurmOption{"duplicates", 'D', kNone, kNoEffect, ""},
+    SlurmOption{"endtime", 'E', kNeeded, kDone, ""},
+    SlurmOption{"file", 'f', kNeeded, kRefused, "the controller has the jobs"},
+    SlurmOption{"format", 'o', kNeeded, kDone, ""},
+    SlurmOption{"help", 'h', kNone, kDone, ""},
+    SlurmOption{"helpformat", 'e', kNone, kDone, ""},
+    SlurmOption{"jobs", 'j', kNeeded, kDone, ""},
+    SlurmOption{"json", 0, kNone, kRefused, kStatusJson},
+    SlurmOption{"local", 'L', kNone, kNoEffect, ""},
+    SlurmOption{"name", 0, kNeeded, kDone, ""},
+    SlurmOption{"nodelist", 'N', kNeeded, kDone, ""},
+    SlurmOption{"noconvert", 0, kNone, kNoEffect, ""},
+    SlurmOption{"noheader", 'n', kNone, kDone, ""},
+    SlurmOption{"parsable", 'p', kNone, kDone, ""},
+    SlurmOption{"parsable2", 'P', kNone, kDone, ""},
+    SlurmOption{"partition", 'r', kNeeded, kDone, ""},
+    SlurmOption{"qos", 'q', kNeeded, kDone, ""},
+    SlurmOption{"starttime", 'S', kNeeded, kDone, ""},
+    SlurmOption{"state", 's', kNeeded, kDone, ""},
+    SlurmOption{"truncate", 'T', kNone, kNoEffect, ""},
+    SlurmOption{"uid", 0, kNeeded, kDone, ""},
+    SlurmOption{"units", 0, kNeeded, kNoEffect, ""},
+    SlurmOption{"usage", 0, kNone, kDone, ""},
+    SlurmOption{"user", 'u', kNeeded, kDone, ""},
+    SlurmOption{"verbose", 'v', kNone, kNoEffect, ""},
+    SlurmOption{"version", 'V', kNone, kDone, ""},
+    SlurmOption{"wckeys", 'W', kNeeded, kRefused, "jobs are not chosen by it"},
+    SlurmOption{"yaml", 0, kNone, kRefused, kStatusJson},
+};
+constexpr const char* kSacctUsage =
+    "Usage: sacct [-A accounts] [-a] [-b] [-e] [-E end] [-j job(s)] [--name names] [-n]\n"
+    "             [-N nodes] [-o fields] [-p|-P] [-q qos] [-r partitions] [-s states] [-S start]\n"
+    "             [-u users] [-X]\n"
+    "Trainyard by the name of Slurm's sacct; see 'trainyard status --all' and 'trainyard usage'.\n";
+
+// A job, or the tasks of an array that wait.
+struct SacctRow {
+  JobLine line;
+  std::string partition;
+  const v1::JobStatus* job = line.job;
+};
+
+// `width`: negative: at the left.
+struct SacctField {
+  std::string_view heading;
+  int width = 10;
+  std::string (*text)(const SacctRow& row) = nullptr;
+};
+
+const v1::JobRequest& Asked(const SacctRow& row) { return row.job->request(); }
+
+// "CANCELLED by 1001": the user who has cancelled it.
+std::string StateWithUser(const SacctRow& row) {
+  const std::string state(SlurmState(*row.job));
+  const std::string& by = row.job->changed_by();
+  constexpr std::string_view kUid = "(uid ";
+  const std::size_t at = by.rfind(kUid);
+  if (row.job->state() != v1::CANCELLED || at == std::string::npos) {
+    return state;
+  }
+  const std::size_t begin = at + kUid.size();
+  return state + " by " + by.substr(begin, by.find_first_not_of("0123456789", begin) - begin);
+}
+
+std::string Tres(const SacctRow& row, bool given) {
+  const v1::JobStatus& job = *row.job;
+  if (given && !job.has_started()) {
+    return "";
+  }
+  std::vector<std::string> parts{fmt::format("billing={}", SlurmCpus(job)),
+                                 fmt::format("cpu={}", SlurmCpus(job))};
+  if (const std::string gpus = SlurmGpus(job); !gpus.empty()) {
+    const std::string count = gpus.substr(gpus.rfind(':') + 1);
+    const std::size_t type = gpus.find(':');
+    if (type != gpus.rfind(':')) {
+      parts.push_back(fmt::format("gres/{}={}", gpus.substr(0, gpus.rfind(':')), count));
+    }
+    parts.push_back(fmt::format("gres/gpu={}", count));
+  }
+  if (const std::string memory = SlurmMemory(job); memory != "0") {
+    parts.push_back("mem=" + memory);
+  }
+  parts.push_back(fmt::format("node={}", SlurmNodeCount(job)));
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
+std::string StampOr(bool given, double at) {
+  return given ? SlurmStamp(at) : std::string("Unknown");
+}
+
+constexpr std::array kSacctFields{
+    SacctField{"Account", 10, [](const SacctRow& row) { return Printable(Asked(row).account()); }},
+    SacctField{"AllocCPUS", 10,
+               [](const SacctRow& row) {
+                 return std::to_string(row.job->has_started() ? SlurmCpus(*row.job) : 0);
+               }},
+    SacctField{"AllocNodes", 10,
+               [](const SacctRow& row) {
+                 return std::to_string(row.job->has_started() ? SlurmNodeCount(*row.job) : 0);
+               }},
+    SacctField{"AllocTRES", 10, [](const SacctRow& row) { return Tres(row, true); }},
+    SacctField{"Comment", 14,
+               [](const SacctRow& row) {
+                 const std::string text = SlurmKept(*row.job, "comment");
+                 return text == "(null)" ? std::string() : text;
+               }},
+    SacctField{
+        "CPUTime", 10,
+        [](const SacctRow& row) { return SlurmLongSpan(row.job->run_s() * SlurmCpus(*row.job)); }},
+    SacctField{"CPUTimeRAW", 10,
+               [](const SacctRow& row) {
+                 return fmt::format("{:.0f}", row.job->run_s() * SlurmCpus(*row.job));
+               }},
+    SacctField{"Elapsed", 10, [](const SacctRow& row) { return SlurmLongSpan(row.job->run_s()); }},
+    SacctField{"ElapsedRaw", 10,
+               [](const SacctRow& row) { return fmt::format("{:.0f}", row.job->run_s()); }},
+    SacctField{"Eligible", 19,
+               [](const SacctRow& row) {
+                 return SlurmStamp(row.job->submitted() + Asked(row).begin_s());
+               }},
+    SacctField{"End", 19,
+               [](const SacctRow& row) { return StampOr(row.job->has_ended(), row.job->ended()); }},
+    SacctField{"ExitCode", 8, [](const SacctRow& row) { return SlurmExitCode(*row.job); }},
+    SacctField{"JobID", -12, [](const SacctRow& row) { return TextOf(row.line); }},
+    SacctField{"JobIDRaw", -12, [](const SacctRow& row) { return std::to_string(row.job->job()); }},
+    SacctField{"JobName", 10,
+               [](const SacctRow& row) {
+                 return Asked(row).name().empty() ? std::to_string(row.job->job())
+                                                  : Printable(Asked(row).name());
+               }},
+    SacctField{"MaxRSS", 10,
+               [](const SacctRow& row) {
+                 constexpr std::int64_t kKiB = 1024;
+                 return row.job->use().peak_memory() > 0
+                            ? fmt::format("{}K", row.job->use().peak_memory() / kKiB)
+                            : std::string();
+               }},
+    SacctField{"NCPUS", 10,
+               [](const SacctRow& row) {
+                 return std::to_string(row.job->has_started() ? SlurmCpus(*row.job) : 0);
+               }},
+    SacctField{"NNodes", 8,
+               [](const SacctRow& row) { return std::to_string(SlurmNodeCount(*row.job)); }},
+    SacctField{"NodeList", 15,
+               [](const SacctRow& row) {
+                 return row.job->has_started() ? SlurmNodes(*row.job)
+                                               : std::string("None assigned");
+               }},
+    SacctField{"Partition", 10, [](const SacctRow& row) { return Printable(row.partition); }},
+    SacctField{"Priority", 10,
+               [](const SacctRow& row) { return std::to_string(Asked(row).launch().priority()); }},
+    SacctField{"QOS", 10,
+               [](const SacctRow& row) {
+                 const std::string text = SlurmKept(*row.job, "qos");
+                 return text == "(null)" ? std::string() : text;
+               }},
+    SacctField{"Reason", 22, [](const SacctRow& row) { return row.job->reason_code(); }},
+    SacctField{"ReqCPUS", 8,
+               [](const SacctRow& row) { return std::to_string(SlurmCpus(*row.job)); }},
+    SacctField{"ReqMem", 10, [](const SacctRow& row) { return SlurmMemory(*row.job); }},
+    SacctField{"ReqNodes", 8,
+               [](const SacctRow& row) { return std::to_string(SlurmNodeCount(*row.job)); }},
+    SacctField{"ReqTRES", 10, [](const SacctRow& row) { return Tres(row, false); }},
+    SacctField{
+        "Start", 19,
+        [](const SacctRow& row) { return StampOr(row.job->has_started(), row.job->started()); }},
+    SacctField{"State", 10, StateWithUser},
+    SacctField{"Submit", 19, [](const SacctRow& row) { return SlurmStamp(row.job->submitted()); }},
+    SacctField{"Timelimit", 10,
+               [](const SacctRow& row) {
+                 return Asked(row).has_time_s() ? SlurmLongSpan(Asked(row).time_s())
+                                                : std::string("UNLIMITED");
+               }},
+    SacctField{"TimelimitRaw", 12,
+               [](const SacctRow& row) {
+                 constexpr double kMinute = 60;
+                 return Asked(row).has_time_s()
+                            ? fmt::format("{:.0f}", Asked(row).time_s() / kMinute)
+                            : std::string("UNLIMITED");
+               }},
+    SacctField{"TotalCPU", 10,
+               [](const SacctRow& row) { return SlurmLongSpan(row.job->use().cpu_s()); }},
+    SacctField{
+        "UID", 6,
+        [](const SacctRow& row) { return std::to_string(Asked(row).launch().owner().uid()); }},
+    SacctField{"User", 9, [](const SacctRow& row) { return Printable(Asked(row).user()); }},
+    SacctField{
+        "WorkDir", 20,
+        [](const SacctRow& row) { return Printable(Asked(row).launch().working_directory()); }},
+};
+
+struct SacctColumn {
+  const SacctField* field = nullptr;
+  int width = 0;
+};
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+// "jobid%15,state,elapsed". Errors: a field that there is not.
+Result<std::vector<SacctColumn>> SacctColumns(const SlurmWords& words) {
+  const char* const of_environment = std::getenv("SACCT_FORMAT");
+  const std::string plain = words.Has("brief") ? "jobid,state,exitcode"
+                            : of_environment != nullptr
+                                ? of_environment
+                                : "jobid,jobname,partition,account,alloccpus,state,exitcode";
+  std::vector<SacctColumn> columns;
+  const std::string format = words.Value("format").value_or(plain);
+  for (const std::string_view item : base::Split(format, ",")) {
+    const std::size_t percent = item.find('%');
+    const std::string name = Lower(item.substr(0, percent));
+    const auto* const field =
+        std::find_if(kSacctFields.begin(), kSacctFields.end(),
+                     [&name](const SacctField& one) { return Lower(one.heading) == name; });
+    if (field == kSacctFields.end()) {
+      return InvalidArgument(
+          fmt::format("Invalid field requested: \"{}\"", item.substr(0, percent)));
+    }
+    const int width = percent == std::string_view::npos
+                          ? field->width
+                          : base::ToInteger<int>(item.substr(percent + 1)).value_or(field->width);
+    columns.push_back({.field = field, .width = width == 0 ? field->width : width});
+  }
+  return columns;
+}
+
+// In its place of a line of fixed widths: what is cut ends with '+'.
+std::string Fixed(std::string text, int width) {
+  const auto room = static_cast<std::size_t>(std::abs(width));
+  if (text.size() > room) {
+    text = text.substr(0, room - 1) + "+";
+  }
+  return (width < 0 ? fmt::format("{:<{}}", text, room) : fmt::format("{:>{}}", text, room)) + " ";
+}
+
+// The lines of a table of all rows.
+class SacctTable {
+ public:
+  SacctTable(const SlurmWords& words, std::vector<SacctColumn> columns)
+      : columns_(std::move(columns)),
+        is_parsed_(words.Has("parsable") || words.Has("parsable2")),
+        ends_with_bar_(words.Has("parsable") && !words.Has("parsable2")),
+        bar_(words.Value("delimiter").value_or("|")) {}
+
+  [[nodiscard]] std::string Heading() const {
+    std::string text =
+        Line([](const SacctColumn& column) { return std::string(column.field->heading); });
+    if (!is_parsed_) {
+      for (const SacctColumn& column : columns_) {
+        text += std::string(static_cast<std::size_t>(std::abs(column.width)), '-') + " ";
+      }
+      text += "\n";
+    }
+    return text;
+  }
+  [[nodiscard]] std::string LineOf(const SacctRow& row) const {
+    return Line([&row](const SacctColumn& column) { return column.field->text(row); });
+  }
+
+ private:
+  template <typename TextOf>
+  [[nodiscard]] std::string Line(const TextOf& text_of) const {
+    std::string line;
+    for (const SacctColumn& column : columns_) {
+      const bool is_last = &column == &columns_.back();
+      line += is_parsed_ ? text_of(column) + (is_last && !ends_with_bar_ ? "" : bar_)
+                         : Fixed(text_of(column), column.width);
+    }
+    return line + "\n";
+  }
+
+  std::vector<SacctColumn> columns_;
+  bool is_parsed_;
+  bool ends_with_bar_;
+  std::string bar_;
+};
+
+// Seconds since 1970. Errors: no time.
+Result<double> TimeOption(const SlurmWords& words, std::string_view name, double unstated) {
+  const std::optional<std::string> text = words.Value(name);
+  if (!text) {
+    return unstated;
+  }
+  const requests::TimeReading read =
+      requests::ReadTime(*text, static_cast<double>(std::time(nullptr)));
+  return read.seconds ? Result<double>(*read.seconds)
+                      : InvalidArgument("Invalid time specification (pos=0): " + *text);
+}
+
+double Midnight() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  parts.tm_hour = 0;
+  parts.tm_min = 0;
+  parts.tm_sec = 0;
+  parts.tm_isdst = -1;
+  return static_cast<double>(std::mktime(&parts));
+}
+
+// Jobs of others are shown to root, by --allusers, or where users are named.
+bool IsOfCaller(const SlurmWords& words, const v1::JobStatus& job) {
+  return words.Has("allusers") || words.Has("user") || words.Has("uid") || geteuid() == 0 ||
+         job.request().user() == SlurmUser();
+}
+
+Result<std::vector<v1::JobStatus>> JobsOf(const SlurmWords& words, rpc::ClusterClient& client) {
+  std::vector<v1::JobStatus> jobs;
+  const std::vector<std::string> ids = words.Items("jobs");
+  if (ids.empty()) {
+    ASSIGN_OR_RETURN(const v1::ClientReply all, CallForJobs(client, JobsCall({}, false)));
+    jobs.assign(all.jobs().jobs().begin(), all.jobs().jobs().end());
+    return jobs;
+  }
+  requests::JobSelection selection;
+  for (const std::string& id : ids) {
+    const std::string job = id.substr(0, id.find('.'));  // of a step its job
+    if (!requests::ReadJobNumber(job).ok()) {
+      return InvalidArgument("Invalid job id: " + id);
+    }
+    selection.jobs.push_back(job);
+  }
+  ASSIGN_OR_RETURN(jobs, SelectJobs(client, selection, false));
+  std::erase_if(jobs, [](const v1::JobStatus& job) { return !job.has_request(); });
+  return jobs;
+}
+
+Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {
+  ASSIGN_OR_RETURN(const SlurmFilter filter, SlurmFilter::Of(kSacct, words));
+  ASSIGN_OR_RETURN(std::vector<SacctColumn> columns, SacctColumns(words));
+  const bool by_number = words.Has("jobs");
+  ASSIGN_OR_RETURN(const double from, TimeOption(words, "starttime", by_number ? 0 : Midnight()));
+  ASSIGN_OR_RETURN(const double to,
+                   TimeOption(words, "endtime", std::numeric_limits<double>::infinity()));
+  ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs, JobsOf(words, client));
+  ASSIGN_OR_RETURN(const v1::NodesReply nodes, NodesOf(client));
+  const std::string unnamed = DefaultPartition(nodes);
+  const SacctTable table(words, std::move(columns));
+  std::string text = words.Has("noheader") ? "" : table.Heading();
+  std::vector<SacctRow> rows;
+  std::map<std::uint64_t, std::size_t> waiting;  // by array
+  for (const v1::JobStatus& job : jobs) {
+    const std::string& queue = job.request().queue();
+    const std::string partition = queue.empty() ? unnamed : queue;
+    const bool is_then = job.submitted() <= to && (!job.has_ended() || job.ended() >= from);
+    if (!is_then || !filter.Fits(job, partition) || !IsOfCaller(words, job)) {
+      continue;
+    }
+    if (job.has_array_job() && SlurmState(job) == "PENDING") {
+      const auto [at, is_new] = waiting.try_emplace(job.array_job(), rows.size());
+      if (!is_new) {
+        rows[at->second].line.tasks.push_back(job.array_index());
+        continue;
+      }
+    }
+    JobLine line{.job = &job, .tasks = {}};
+    if (job.has_array_job()) {
+      line.tasks.push_back(job.array_index());
+    }
+    rows.push_back({.line = std::move(line), .partition = partition});
+  }
+  for (const SacctRow& row : rows) {
+    text += table.LineOf(row);
+  }
+  fmt::print("{}", text);
+  return {};
+}
+
+}  // namespace
+
+int Sacct(const std::vector<std::string>& words) {
+  const std::optional<SlurmWords> read = ReadSlurmWords(kSacct, words, kSacctOptions);
+  if (!read) {
+    return 1;
+  }
+  if (read->Has("help") || read->Has("usage")) {
+    fmt::print("{}", kSacctUsage);
+    return 0;
+  }
+  if (read->Has("helpformat")) {
+    for (const SacctField& field : kSacctFields) {
+      fmt::print("{}\n", field.heading);
+    }
+    return 0;
+  }
+  return Repeat(kSacct, *read, ShowAccounting);
+}
+
+}  // namespace trainyard::cli

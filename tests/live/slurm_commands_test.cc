@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program by the names of Slurm's commands, on a cluster of this machine. The tables are those
+// that a real Slurm 22.05 prints of the same jobs on the same nodes.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "live_tests/cluster.h"
+
+namespace trainyard {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kQueueHeading =
+    "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n";
+
+class SlurmCommandsTest : public testing::Test {
+ protected:
+  SlurmCommandsTest() : cluster_({.nodes = 2, .gpus = 4}) {
+    cluster_.Start();
+    std::filesystem::create_directory(cluster_.Path("bin"));
+    for (const char* const tool : {"sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue"}) {
+      std::filesystem::create_symlink(TRAINYARD_PROGRAM,
+                                      fmt::format("{}/{}", cluster_.Path("bin"), tool));
+    }
+    setenv("TRAINYARD_CONTROLLER", cluster_.address().c_str(), 1);
+  }
+  ~SlurmCommandsTest() override { unsetenv("TRAINYARD_CONTROLLER"); }
+  SlurmCommandsTest(const SlurmCommandsTest&) = delete;
+  SlurmCommandsTest& operator=(const SlurmCommandsTest&) = delete;
+
+  // A line of a shell that finds these commands first.
+  [[nodiscard]] Answer Shell(const std::string& line) const {
+    const std::string out = cluster_.Path(fmt::format("{}.out", ++lines_));
+    const std::string err = cluster_.Path(fmt::format("{}.err", lines_));
+    Program shell({"-c", fmt::format("cd {}; PATH={}:$PATH; {}", cluster_.Path(""),
+                                     cluster_.Path("bin"), line)},
+                  out, err, "/bin/sh");
+    const std::optional<int> status = shell.Wait(std::chrono::minutes(5));
+    return {.status = status.value_or(-1), .out = ReadAll(out), .err = ReadAll(err)};
+  }
+  [[nodiscard]] std::string Says(const std::string& line) const { return Shell(line).out; }
+
+  LiveCluster cluster_;
+  mutable int lines_ = 0;
+};
+
+TEST_F(SlurmCommandsTest, JobsAreSubmittedListedHeldAndCancelledByTheirNames) {
+  EXPECT_EQ(Says("sbatch -J long-name-of-job --gres=gpu:4 -t 10 -A proj --wrap 'sleep 600'"),
+            "Submitted batch job 1\n");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  EXPECT_EQ(Says("sbatch --parsable -N2 --gres=gpu:4 --wrap 'sleep 600'"), "2\n");
+  EXPECT_EQ(Says("sbatch -d afterok:1 --gpus=1 --wrap true"), "Submitted batch job 3\n");
+  EXPECT_EQ(Says("sbatch -H --gpus=1 --array=3-5 --wrap true"), "Submitted batch job 4\n");
+  EXPECT_EQ(Says("squeue -o '%.10i %.9P %.8j %.2t %.6D %R'"),
+            "     JOBID PARTITION     NAME ST  NODES NODELIST(REASON)\n"
+            "         2       all     wrap PD      2 (Resources)\n"
+            "         3       all     wrap PD      1 (Dependency)\n"
+            "   4_[3-5]       all     wrap PD      1 (JobHeldUser)\n"
+            "         1       all long-nam  R      1 n0\n");
+  EXPECT_THAT(Says("squeue"), testing::StartsWith(kQueueHeading));
+  EXPECT_EQ(Says("squeue -h -j 1 -o '%A|%a|%b|%l|%T|%r|%m'"),
+            "1|proj|gres:gpu:4|10:00|RUNNING|None|0\n");
+  EXPECT_EQ(Says("squeue -h --me -t PD -O JobID:8,State:12,Name:.6"),
+            "2       PENDING       wrap\n3       PENDING       wrap\n4       PENDING       wrap\n");
+  EXPECT_EQ(Says("squeue -hr -t PD -o %i"), "2\n3\n4_3\n4_4\n4_5\n");
+  EXPECT_THAT(Says("scontrol show job 1"),
+              AllOf(HasSubstr("JobId=1 JobName=long-name-of-job\n   UserId="),
+                    HasSubstr("\n   JobState=RUNNING Reason=None Dependency=(null)\n"),
+                    HasSubstr(" TimeLimit=00:10:00 "), HasSubstr("\n   NodeList=n0\n"),
+                    HasSubstr(" Account=proj QOS=(null)\n")));
+  EXPECT_EQ(Shell("scontrol update JobId=2 TimeLimit=30 Name=other").status, 0);
+  EXPECT_EQ(Says("squeue -h -j 2 -o '%j %l'"), "other 30:00\n");
+  EXPECT_EQ(Shell("scontrol release 4 && scancel 4_4").status, 0);
+  EXPECT_EQ(Says("squeue -h -n wrap -o '%i %t' -S i"), "3 PD\n4_[3,5] PD\n");
+  EXPECT_EQ(Shell("scancel -t PENDING -n wrap").status, 0);
+  EXPECT_EQ(Says("squeue -h -o %i"), "2\n1\n");
+  EXPECT_EQ(Shell("scancel --me").status, 0);
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::CANCELLED));
+  ASSERT_TRUE(cluster_.AwaitState(2, v1::CANCELLED));
+  EXPECT_EQ(Says("squeue"), kQueueHeading);
+  EXPECT_EQ(Says("sacct -n -P -X -j 1,2,4_4 -o jobid,jobname,timelimit,alloctres,exitcode"),
+            "1|long-name-of-job|00:10:00|billing=1,cpu=1,gres/gpu=4,node=1|0:15\n"
+            "2|other|00:30:00||0:0\n4_4|wrap|UNLIMITED||0:0\n");
+}
+
+TEST_F(SlurmCommandsTest, AScriptOfStandardInputIsWaitedFor) {
+  const Answer answer = Shell(
+      "printf '#!/bin/sh\\n#SBATCH -o of-%%j.txt\\necho $SLURM_JOB_NAME; exit 7\\n' | sbatch -W "
+      "-J "
+      "from-pipe; echo $?");
+  EXPECT_EQ(answer.out, "Submitted batch job 1\n7\n");
+  EXPECT_EQ(ReadAll(cluster_.Path("of-1.txt")), "from-pipe\n");
+  EXPECT_EQ(Says("sacct -j 1"),
+            "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n"
+            "------------ ---------- ---------- ---------- ---------- ---------- -------- \n"
+            "1             from-pipe        all                     1     FAILED      7:0 \n");
+  std::ofstream(cluster_.Path("s.sh"))
+      << "#!/bin/sh\n#SBATCH -J lines -t 5 -o %x.txt\necho $# $2\n";
+  EXPECT_EQ(Says("sbatch -t 6 s.sh a -J; squeue -h -j 2 -o '%j %l'"),
+            "Submitted batch job 2\nlines 6:00\n");
+  ASSERT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
+  EXPECT_EQ(ReadAll(cluster_.Path("lines.txt")), "2 -J\n") << "what follows the script is its own";
+}
+
+TEST_F(SlurmCommandsTest, NodesAreListedDrainedAndResumed) {
+  EXPECT_EQ(Says("sinfo"),
+            "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
+            "all*         up   infinite      2   idle n[0-1]\n");
+  EXPECT_EQ(Says("sinfo -N -o '%n %G %t'"), "HOSTNAMES GRES STATE\nn0 gpu:4 idle\nn1 gpu:4 idle\n");
+  EXPECT_EQ(Shell("scontrol update NodeName=n1 State=DRAIN Reason='bad fan'").status, 0);
+  EXPECT_EQ(Says("sinfo"),
+            "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
+            "all*         up   infinite      1  drain n1\n"
+            "all*         up   infinite      1   idle n0\n");
+  EXPECT_EQ(Says("sinfo -N"),
+            "NODELIST   NODES PARTITION STATE \n"
+            "n0             1      all* idle  \n"
+            "n1             1      all* drain \n");
+  EXPECT_EQ(Says("sinfo -R -o '%20E %N'"),
+            "REASON               NODELIST\nbad fan              n1\n");
+  EXPECT_THAT(Says("scontrol -o show node n1"),
+              AllOf(HasSubstr("NodeName=n1 "), HasSubstr(" State=IDLE+DRAIN "),
+                    HasSubstr(" Gres=gpu:4 "), HasSubstr(" Reason=bad fan [")));
+  EXPECT_EQ(Shell("scontrol update nodename=n1 state=resume").status, 0);
+  EXPECT_EQ(Says("sinfo -h -t idle -o '%D %N'"), "2 n[0-1]\n");
+  EXPECT_EQ(Says("scontrol show hostnames 'n[0-1],v0'"), "n0\nn1\nv0\n");
+}
+
+TEST_F(SlurmCommandsTest, AScriptSubmitsTheNextOne) {
+  EXPECT_EQ(Says("sbatch --parsable -J first -o first.txt --wrap 'squeue -h -j $SLURM_JOB_ID -o "
+                 "\"%i %T\"; "
+                 "sbatch -d afterok:$SLURM_JOB_ID -J second -o second.txt --wrap \"echo done\"'"),
+            "1\n");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+  EXPECT_EQ(ReadAll(cluster_.Path("first.txt")), "1 RUNNING\nSubmitted batch job 2\n");
+  ASSERT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
+  EXPECT_EQ(ReadAll(cluster_.Path("second.txt")), "done\n");
+}
+
+// Exit statuses and messages as they were seen of Slurm 22.05.
+TEST_F(SlurmCommandsTest, MistakesAreToldAsSlurmTellsThem) {
+  const auto expect = [this](const std::string& line, int status, const std::string& err) {
+    const Answer answer = Shell(line);
+    EXPECT_EQ(answer.status, status) << line;
+    EXPECT_EQ(answer.err, err) << line;
+  };
+  expect("squeue --foo", 1,
+         "squeue: unrecognized option '--foo'\nTry \"squeue --help\" for more information\n");
+  expect("squeue -j abc", 1, "squeue: error: Invalid job id: abc\n");
+  expect("squeue -j 99", 1, "slurm_load_jobs error: Invalid job id specified\n");
+  expect("squeue -u no-such-user", 1, "squeue: error: Invalid user: no-such-user\n");
+  expect("squeue -o %_", 1, "squeue: error: Invalid job format specification: _\n");
+  expect("scancel", 1, "scancel: error: No job identification provided\n");
+  expect("scancel abc", 1, "scancel: error: Invalid job id abc\n");
+  expect("scontrol foo", 1, "invalid keyword: foo\n");
+  expect("scontrol show", 1, "too few arguments for keyword:show\n");
+  expect("scontrol show job 99", 1, "slurm_load_jobs error: Invalid job id specified\n");
+  expect("scontrol show node zz", 1, "Node zz not found\n");
+  expect("scontrol update job=1 foo=3", 1,
+         "Update of this parameter is not supported: foo=3\nRequest aborted\n");
+  expect("sbatch --foo s.sh", 255,
+         "sbatch: unrecognized option '--foo'\nTry \"sbatch --help\" for more information\n");
+  expect("sbatch no-such.sh", 1, "sbatch: error: Unable to open file no-such.sh\n");
+  expect("sbatch </dev/null", 1, "sbatch: error: Batch script is empty!\n");
+  expect("sacct -o nothing", 1, "sacct: error: Invalid field requested: \"nothing\"\n");
+  expect("sinfo --json", 1,
+         "sinfo: error: --json is not here: 'trainyard nodes --json' has the same\n");
+  EXPECT_EQ(Shell("sbatch --gpus=99 --wrap true").status, 1);
+}
+
+}  // namespace
+}  // namespace trainyard
