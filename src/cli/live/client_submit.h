@@ -18,9 +18,9 @@ namespace trainyard::cli {
 
 struct JobOptionValues : ClusterOptions {
   std::string file;
-  std::string script;   // with #SBATCH lines
+  std::string script;                            // with #SBATCH lines
   std::optional<requests::SbatchCall> sbatch{};  // the command is that of Slurm
-  bool strict = false;  // lines without effect are refused
+  bool strict = false;                           // lines without effect are refused
   std::vector<std::pair<std::string_view, std::string>> settings;  // as given
   std::string token;
   v1::LaunchSpec::Input input = v1::LaunchSpec::NOTHING;  // of the first worker
