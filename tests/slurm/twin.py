@@ -123,6 +123,7 @@ def take_facts(side: Side, seen: Seen, folder: Path) -> None:
 def plain(text: str, seen: Seen, folder: Path) -> str:
     """Without what differs by nature: the numbers of jobs, names of folders, the tools' own words."""
     text = text.replace(str(folder), "FOLDER")
+    text = re.sub(r"^srun: (Job \d+ step creation temporarily disabled|Step created for).*\n", "", text, flags=re.MULTILINE)
     text = re.sub(rf"\b{seen.job}\b", "JOB", text) if seen.job else text
     return re.sub(r"(JOB_ID|ARRAY_JOB_ID)=\d+", r"\1=JOB", text)
 
@@ -169,7 +170,7 @@ class Wanted:
 
     def __init__(self, path: Path) -> None:
         with path.open(newline="") as file:
-            self.rows = [(re.compile(row["what"]), re.compile(row["script"]), row["why"]) for row in csv.DictReader(file)]
+            self.rows = [(re.compile(row["what"], re.DOTALL), re.compile(row["script"]), row["why"]) for row in csv.DictReader(file)]
         self.used: Counter[str] = Counter()
 
     def why(self, what: str, script: Script, theirs: str, ours: str) -> str | None:

@@ -94,7 +94,7 @@ const v1::JobRequest& Asked(const SacctRow& row) { return row.job->request(); }
 
 // "CANCELLED by 1001": the user who has cancelled it.
 std::string StateWithUser(const SacctRow& row) {
-  const std::string state(SlurmState(*row.job));
+  std::string state(SlurmState(*row.job));
   const std::string& by = row.job->changed_by();
   constexpr std::string_view kUid = "(uid ";
   const std::size_t at = by.rfind(kUid);

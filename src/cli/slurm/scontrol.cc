@@ -189,6 +189,7 @@ Status ShowJobs(const Words& ids, bool in_one, rpc::ClusterClient& client) {
     }
   }
   std::vector<const v1::JobStatus*> each;
+  each.reserve(jobs.size());
   for (const v1::JobStatus& job : jobs) {
     each.push_back(&job);
   }

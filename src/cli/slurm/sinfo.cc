@@ -297,6 +297,22 @@ std::string FormatOf(const SlurmWords& words) {
                  : "%#9P %.5a %.10l %.6D %.6t %N";
 }
 
+// What the columns show of the row, but for sums of several nodes.
+std::string KeyOf(const InfoRow& row, std::span<const OutputColumn<InfoRow>> columns) {
+  std::string key;
+  for (const OutputColumn<InfoRow>& column : columns) {
+    if (column.field != nullptr && !column.field->is_sum) {
+      key += column.field->text(row) + '\n';
+    }
+  }
+  return key;
+}
+
+bool IsIn(const v1::PartitionStatus& partition, const v1::NodeStatus& node) {
+  return std::find(node.partitions().begin(), node.partitions().end(), partition.name()) !=
+         node.partitions().end();
+}
+
 // Nodes that the columns show alike are one row; `apart`: each has its own.
 std::vector<InfoRow> GroupNodes(const InfoFilter& filter, const v1::NodesReply& all,
                                 const v1::JobsReply* jobs,
@@ -308,17 +324,11 @@ std::vector<InfoRow> GroupNodes(const InfoFilter& filter, const v1::NodesReply& 
     }
     std::map<std::string, std::size_t> known;
     for (const v1::NodeStatus& node : all.nodes()) {
-      if (!filter.Fits(node) || std::find(node.partitions().begin(), node.partitions().end(),
-                                          partition.name()) == node.partitions().end()) {
+      if (!filter.Fits(node) || !IsIn(partition, node)) {
         continue;
       }
       InfoRow alone{.partition = &partition, .all = &all, .jobs = jobs, .nodes = {&node}};
-      std::string key = apart ? node.node() : "";
-      for (const OutputColumn<InfoRow>& column : columns) {
-        if (column.field != nullptr && !column.field->is_sum) {
-          key += column.field->text(alone) + '\n';
-        }
-      }
+      const std::string key = (apart ? node.node() : "") + KeyOf(alone, columns);
       const auto [at, is_new] = known.try_emplace(key, rows.size());
       if (is_new) {
         rows.push_back(std::move(alone));

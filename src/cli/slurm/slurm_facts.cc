@@ -57,6 +57,31 @@ std::string GresText(const v1::JobStatus& job, int gpus) {
                    : fmt::format("gpu:{}{}", is_typed ? request.gpu_types(0) + ":" : "", gpus);
 }
 
+// What a node is, in short and in full.
+struct NodeWord {
+  std::string_view compact;
+  std::string_view full;
+};
+constexpr NodeWord kDown{"down", "down"};
+constexpr NodeWord kDraining{"drng", "draining"};
+constexpr NodeWord kDrained{"drain", "drained"};
+constexpr NodeWord kAllocated{"alloc", "allocated"};
+constexpr NodeWord kMixed{"mix", "mixed"};
+constexpr NodeWord kIdle{"idle", "idle"};
+
+const NodeWord& WordOf(const v1::NodeStatus& node) {
+  const bool is_used = node.gpus_used() > 0 || node.jobs_size() > 0 || node.other_jobs() > 0;
+  if (!node.up()) {
+    return kDown;
+  }
+  if (node.drained()) {
+    return is_used ? kDraining : kDrained;
+  }
+  return !is_used                                             ? kIdle
+         : node.gpus() > 0 && node.gpus_used() >= node.gpus() ? kAllocated
+                                                              : kMixed;
+}
+
 }  // namespace
 
 std::string_view SlurmState(const v1::JobStatus& job) {
@@ -99,6 +124,7 @@ std::string_view SlurmStateNamed(std::string_view text) {
 
 std::string SlurmStateNames() {
   std::vector<std::string_view> names;
+  names.reserve(kSlurmStates.size());
   for (const auto& [name, code] : kSlurmStates) {
     names.push_back(name);
   }
@@ -235,17 +261,8 @@ std::string DefaultPartition(const v1::NodesReply& nodes) {
 }
 
 std::string SlurmNodeState(const v1::NodeStatus& node, bool is_long) {
-  const bool is_used = node.gpus_used() > 0 || node.jobs_size() > 0 || node.other_jobs() > 0;
-  std::string state = "idle";
-  if (!node.up()) {
-    state = "down";
-  } else if (node.drained()) {
-    state = is_used ? (is_long ? "draining" : "drng") : (is_long ? "drained" : "drain");
-  } else if (is_used) {
-    state = node.gpus() > 0 && node.gpus_used() >= node.gpus() ? (is_long ? "allocated" : "alloc")
-                                                               : (is_long ? "mixed" : "mix");
-  }
-  return state + (node.silent() ? "*" : "");
+  const NodeWord& word = WordOf(node);
+  return std::string(is_long ? word.full : word.compact) + (node.silent() ? "*" : "");
 }
 
 // Of an operator's drain the node says "drained by ann (uid 7, admin) at 2026-11-29T13:08:46Z; jobs

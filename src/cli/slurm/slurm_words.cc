@@ -24,6 +24,49 @@ int ArgumentOf(SlurmOption::Value value) {
   return no_argument;
 }
 
+// The options as getopt_long takes them.
+class OptionTable {
+ public:
+  OptionTable(std::span<const SlurmOption> known, bool stops)
+      : known_(known), letters_(stops ? "+" : "") {
+    names_.reserve(known.size());
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const int argument = ArgumentOf(known[i].value);
+      names_.emplace_back(known[i].name);  // ends with a zero
+      options_.push_back(
+          {names_.back().c_str(), argument, nullptr, kFirstLong + static_cast<int>(i)});
+      if (known[i].letter != 0) {
+        letters_ += known[i].letter;
+        letters_ += argument == no_argument ? "" : argument == optional_argument ? "::" : ":";
+      }
+    }
+    options_.push_back({nullptr, 0, nullptr, 0});
+  }
+  OptionTable(const OptionTable&) = delete;
+  OptionTable& operator=(const OptionTable&) = delete;
+
+  [[nodiscard]] const char* letters() const { return letters_.c_str(); }
+  [[nodiscard]] const option* options() const { return options_.data(); }
+  // The option for which getopt_long has given this; null: none.
+  [[nodiscard]] const SlurmOption* Found(int value) const {
+    if (value >= kFirstLong) {
+      return &known_[static_cast<std::size_t>(value - kFirstLong)];
+    }
+    const auto at = std::find_if(known_.begin(), known_.end(), [value](const SlurmOption& one) {
+      return one.letter != 0 && one.letter == value;
+    });
+    return at == known_.end() ? nullptr : &*at;
+  }
+
+ private:
+  static constexpr int kFirstLong = 256;  // above all letters
+
+  std::span<const SlurmOption> known_;
+  std::string letters_;
+  std::vector<std::string> names_;
+  std::vector<option> options_;
+};
+
 }  // namespace
 
 std::optional<std::string> SlurmWords::Value(std::string_view name) const {
@@ -56,20 +99,7 @@ int SlurmError(std::string_view command, std::string_view message) {
 std::optional<SlurmWords> ReadSlurmWords(std::string_view command,
                                          const std::vector<std::string>& words,
                                          std::span<const SlurmOption> known, bool stops) {
-  constexpr int kFirstLong = 256;  // above all letters
-  std::string letters = stops ? "+" : "";
-  std::vector<std::string> names(known.size());
-  std::vector<option> table;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    const int argument = ArgumentOf(known[i].value);
-    names[i] = known[i].name;
-    table.push_back({names[i].c_str(), argument, nullptr, kFirstLong + static_cast<int>(i)});
-    if (known[i].letter != 0) {
-      letters += known[i].letter;
-      letters += argument == no_argument ? "" : argument == optional_argument ? "::" : ":";
-    }
-  }
-  table.push_back({nullptr, 0, nullptr, 0});
+  const OptionTable table(known, stops);
   std::vector<std::string> copies(1, std::string(command));
   copies.insert(copies.end(), words.begin(), words.end());
   std::vector<char*> given;
@@ -81,23 +111,22 @@ std::optional<SlurmWords> ReadSlurmWords(std::string_view command,
 
   SlurmWords read;
   optind = 0;  // begins anew
-  const int count = static_cast<int>(copies.size());
-  for (int found = 0;
-       (found = getopt_long(count, given.data(), letters.c_str(), table.data(), nullptr)) != -1;) {
-    const auto at = found >= kFirstLong
-                        ? known.begin() + (found - kFirstLong)
-                        : std::find_if(known.begin(), known.end(), [found](const SlurmOption& one) {
-                            return one.letter != 0 && one.letter == found;
-                          });
-    if (at == known.end()) {
+  while (true) {
+    const int found = getopt_long(static_cast<int>(copies.size()), given.data(), table.letters(),
+                                  table.options(), nullptr);
+    if (found == -1) {
+      break;
+    }
+    const SlurmOption* const option = table.Found(found);
+    if (option == nullptr) {
       fmt::print(stderr, "Try \"{} --help\" for more information\n", command);
       return std::nullopt;
     }
-    if (at->use == SlurmOption::Use::kRefused) {
-      SlurmError(command, fmt::format("--{} is not here: {}", at->name, at->here));
+    if (option->use == SlurmOption::Use::kRefused) {
+      SlurmError(command, fmt::format("--{} is not here: {}", option->name, option->here));
       return std::nullopt;
     }
-    read.options.emplace_back(&*at, optarg == nullptr ? "" : optarg);
+    read.options.emplace_back(option, optarg == nullptr ? "" : optarg);
   }
   read.rest.assign(copies.begin() + optind, copies.end());
   return read;

@@ -10,15 +10,33 @@
 namespace trainyard::live {
 namespace {
 
+// `holder`: "ann (uid 1001, user)"; empty: the submission.
+std::string_view WhyHeld(const JobEntry& entry) {
+  const std::string& holder = entry.holder;
+  const bool by_user =
+      holder.empty() || holder.substr(0, holder.find(" (")) == entry.live.request->user();
+  return by_user ? "JobHeldUser" : "JobHeldAdmin";
+}
+
+std::string_view WordOf(const model::Blocked& blocked) {
+  switch (blocked.reason) {
+    case model::WaitReason::kResources:
+    case model::WaitReason::kGpus:
+    case model::WaitReason::kLocality:
+      return "Resources";
+    case model::WaitReason::kBehindHead:
+      return "Priority";
+    case model::WaitReason::kNever:
+      return "BadConstraints";
+  }
+  return "None";
+}
+
 // In the order in which Reasons looks at what keeps the job.
 std::string_view WhyWaiting(const ClusterView& view, TimePoint now, JobId id) {
   const JobEntry& entry = view.job(id);
   if (entry.held) {
-    // "ann (uid 1001, user)"
-    return entry.holder.substr(0, entry.holder.find(" (")) == entry.live.request->user() ||
-                   entry.holder.empty()
-               ? "JobHeldUser"
-               : "JobHeldAdmin";
+    return WhyHeld(entry);
   }
   if (const std::optional<engine::Deferral> deferral = view.DeferralOf(id)) {
     return deferral->after                             ? "Dependency"
@@ -33,20 +51,8 @@ std::string_view WhyWaiting(const ClusterView& view, TimePoint now, JobId id) {
     return "BeginTime";  // it is held back after failures
   }
   const model::Blocked* const blocked = view.BlockedOf(id);
-  if (blocked == nullptr) {
-    return view.job(id).record.spec->gpus == 0 ? "Resources" : "Priority";
-  }
-  switch (blocked->reason) {
-    case model::WaitReason::kResources:
-    case model::WaitReason::kGpus:
-    case model::WaitReason::kLocality:
-      return "Resources";
-    case model::WaitReason::kBehindHead:
-      return "Priority";
-    case model::WaitReason::kNever:
-      return "BadConstraints";
-  }
-  return "None";
+  const bool on_cpus = entry.record.spec->gpus == 0;
+  return blocked != nullptr ? WordOf(*blocked) : on_cpus ? "Resources" : "Priority";
 }
 
 }  // namespace

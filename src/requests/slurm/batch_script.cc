@@ -230,27 +230,8 @@ void ScriptReader::AddVariables() {
   state("SLURM_GPUS_PER_TASK", counts_.gpus_per_task);
 }
 
-void ScriptReader::Warn(std::string_view text) {
-  if (job_.exclusive() && job_.gpus() == 0) {
-    script_.warnings_.push_back(
-        fmt::format("{}--exclusive gives the job all CPUs of its nodes and none of their GPUs, "
-                    "which it does not "
-                    "ask for (expected --gpus-per-node=N or --gres=gpu:N where it uses them)",
-                    script_.lines_["exclusive"]));
-  }
-  if (!script_.without_effect_.empty()) {
-    std::string options;
-    for (const BatchScript::WithoutEffect& one : script_.without_effect_) {
-      options += fmt::format("{}--{} ({})", options.empty() ? "" : ", ", one.option->name,
-                             one.where.substr(0, one.where.size() - 1));
-    }
-    script_.warnings_.push_back(
-        fmt::format("without effect here: {} ({}; --strict refuses them)", options, kSlurmPage));
-  }
-  if (!ignored_.empty()) {
-    script_.warnings_.push_back(fmt::format("ignored, as no such resource is given out here: {}",
-                                            fmt::join(ignored_, ", ")));
-  }
+// Of commands of Slurm that do not know the job here.
+void ScriptReader::WarnOfCalls(std::string_view text) {
   std::string calls;
   const bool several = counts_.nodes && *counts_.nodes > 1;
   for (const SlurmCall& call : SlurmCallsIn(text)) {
@@ -274,6 +255,30 @@ void ScriptReader::Warn(std::string_view text) {
         "in its place)",
         calls, kSlurmPage));
   }
+}
+
+void ScriptReader::Warn(std::string_view text) {
+  if (job_.exclusive() && job_.gpus() == 0) {
+    script_.warnings_.push_back(
+        fmt::format("{}--exclusive gives the job all CPUs of its nodes and none of their GPUs, "
+                    "which it does not "
+                    "ask for (expected --gpus-per-node=N or --gres=gpu:N where it uses them)",
+                    script_.lines_["exclusive"]));
+  }
+  if (!script_.without_effect_.empty()) {
+    std::string options;
+    for (const BatchScript::WithoutEffect& one : script_.without_effect_) {
+      options += fmt::format("{}--{} ({})", options.empty() ? "" : ", ", one.option->name,
+                             one.where.substr(0, one.where.size() - 1));
+    }
+    script_.warnings_.push_back(
+        fmt::format("without effect here: {} ({}; --strict refuses them)", options, kSlurmPage));
+  }
+  if (!ignored_.empty()) {
+    script_.warnings_.push_back(fmt::format("ignored, as no such resource is given out here: {}",
+                                            fmt::join(ignored_, ", ")));
+  }
+  WarnOfCalls(text);
   const std::string& output = script_.output_.pattern;
   if (!job_.array().empty() && !output.empty() && !DiffersByTask(output)) {
     script_.warnings_.push_back(fmt::format(

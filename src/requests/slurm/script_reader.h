@@ -109,6 +109,7 @@ class ScriptReader {
   Status SettleCpus(std::int64_t nodes, std::int64_t tasks, bool on_cpus);
   void AddVariables();
   void Warn(std::string_view text);
+  void WarnOfCalls(std::string_view text);
   void Note(const Status& status) {
     if (!status.ok()) {
       faults_.push_back(status.error().message);
