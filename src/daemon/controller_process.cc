@@ -746,6 +746,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(const SignCredentials sign, MakeCredentials(options.state, store.epoch()));
   with.live.credential = sign.start;
   with.live.attach_credential = sign.attach;
+  with.live.secret = sign.secret;
   ASSIGN_OR_RETURN(const Outboxes outboxes, OpenOutboxes(options, store.notices(), mailbox));
   SetListeners(options, outboxes, with.live);
   ASSIGN_OR_RETURN(const std::unique_ptr<AuditFile> audit,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/credentials.h"
 
+#include <fmt/format.h>
 #include <pwd.h>
 
 #include <array>
@@ -53,28 +54,33 @@ Result<SignCredentials> MakeCredentials(const std::string& state, std::uint64_t 
                    identity::KeyPair::OpenOrMake(state + "/credential.key"));
   RETURN_IF_ERROR(identity::WritePublicFile(state + "/credential.pub",
                                             identity::PublicKeyPem(key.public_key())));
-  return SignCredentials{.start =
-                             [key, epoch](const v1::StartAttempt& start, const std::string& node) {
-                               return Signed(key,
-                                             {.job = start.id().job(),
-                                              .attempt = start.id().attempt(),
-                                              .node = node,
-                                              .gpus = {start.gpus().begin(), start.gpus().end()},
-                                              .epoch = epoch,
-                                              .launch = supervisor::LaunchDigest(start.launch())},
-                                             start.launch().owner());
-                             },
-                         .attach =
-                             [key, epoch](const v1::AttachOrder& order, const v1::Caller& owner,
-                                          const std::string& node) {
-                               return Signed(key,
-                                             {.job = order.id().job(),
-                                              .attempt = order.id().attempt(),
-                                              .node = node,
-                                              .epoch = epoch,
-                                              .launch = supervisor::AttachDigest(order.request())},
-                                             owner);
-                             }};
+  return SignCredentials{
+      .start =
+          [key, epoch](const v1::StartAttempt& start, const std::string& node) {
+            return Signed(key,
+                          {.job = start.id().job(),
+                           .attempt = start.id().attempt(),
+                           .node = node,
+                           .gpus = {start.gpus().begin(), start.gpus().end()},
+                           .epoch = epoch,
+                           .launch = supervisor::LaunchDigest(start.launch())},
+                          start.launch().owner());
+          },
+      .attach =
+          [key, epoch](const v1::AttachOrder& order, const v1::Caller& owner,
+                       const std::string& node) {
+            return Signed(key,
+                          {.job = order.id().job(),
+                           .attempt = order.id().attempt(),
+                           .node = node,
+                           .epoch = epoch,
+                           .launch = supervisor::AttachDigest(order.request())},
+                          owner);
+          },
+      .secret =
+          [key](const v1::AttemptId& id) {
+            return key.Sign(fmt::format("trainyard attempt {} {}\n", id.job(), id.attempt()));
+          }};
 }
 
 }  // namespace trainyard::daemon

@@ -11,7 +11,7 @@
 
 namespace trainyard::daemon {
 
-// What LiveOptions::credential and attach_credential are: signed by the key in
+// What LiveOptions::credential, attach_credential and secret are: signed by the key in
 // STATE/credential.key, which is made if need be, with the public one beside it
 // (STATE/credential.pub) for the launchers' /etc/trainyard.
 struct SignCredentials {
@@ -19,6 +19,8 @@ struct SignCredentials {
   std::function<std::string(const v1::AttachOrder& order, const v1::Caller& owner,
                             const std::string& node)>
       attach;
+  // Of an attempt (StartAttempt::secret): who has not the key cannot know it.
+  std::function<std::string(const v1::AttemptId& id)> secret;
 };
 [[nodiscard]] Result<SignCredentials> MakeCredentials(const std::string& state,
                                                       std::uint64_t epoch);

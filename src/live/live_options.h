@@ -54,6 +54,8 @@ struct LiveOptions {
   std::function<std::string(const v1::AttachOrder& order, const v1::Caller& owner,
                             const std::string& node)>
       attach_credential{};
+  // What only the nodes of the attempt are told, the same whenever it is asked for. May be empty.
+  std::function<std::string(const v1::AttemptId& id)> secret{};
   // Told what users have asked to be told, once it is in the journal, and again by a controller
   // that goes through its journal. May be empty.
   std::function<void(const Notice& notice)> notice{};

@@ -2,6 +2,7 @@
 #include "supervisor/process_table.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 
 extern "C" {  // glibc 2.36 forgets it
@@ -139,6 +140,16 @@ std::vector<Process> DescendantsOf(pid_t ancestor) {
     }
   }
   return descendants;
+}
+
+std::string NameOf(const Process& process) {
+  const std::string line = ReadProc(process.pid, "comm");
+  return line.substr(0, line.find('\n'));
+}
+
+std::string ProgramOf(const Process& process) {
+  std::error_code error;
+  return fs::read_symlink(fmt::format("/proc/{}/exe", process.pid), error).string();
 }
 
 void SendSignal(const Process& process, int signal) {

@@ -27,6 +27,9 @@ struct Process {
 [[nodiscard]] std::vector<Process> AllProcesses();
 // Its children, their children and so on.
 [[nodiscard]] std::vector<Process> DescendantsOf(pid_t ancestor);
+// What it calls itself, and the file that it runs; empty: it is gone, or another user's.
+[[nodiscard]] std::string NameOf(const Process& process);
+[[nodiscard]] std::string ProgramOf(const Process& process);
 // Does nothing where the process is gone.
 void SendSignal(const Process& process, int signal);
 

@@ -32,10 +32,10 @@
 #include "supervisor/control_server.h"
 #include "supervisor/job/job_server.h"
 #include "supervisor/launch/containers.h"
-#include "supervisor/launch/daemon_desk.h"
 #include "supervisor/launch/launch_check.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/launch/launch_digest.h"
+#include "supervisor/launch/node_desk.h"
 #include "supervisor/launch/worker_end.h"
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
@@ -129,7 +129,7 @@ class Supervisor {
   void NoteEnd(pid_t child, int status);
   void Obey(const v1::SupervisorOrder& order);
   void TakeTurns();
-  void ServeDaemons();
+  void ServeDesk();
   void AskToLeave(std::int64_t grace_ms);
   void Give(const AttemptCourse::Notice& notice);
   void CheckLease();
@@ -137,8 +137,12 @@ class Supervisor {
   void CheckMemory();
   [[nodiscard]] std::vector<std::string> EnvironmentOf(int process) const;
   [[nodiscard]] std::optional<StartFailure> PrepareMpi();
+  [[nodiscard]] std::optional<StartFailure> PrepareScript();
+  [[nodiscard]] std::optional<StartFailure> OpenDesk();
   [[nodiscard]] std::optional<StartFailure> StartProcess(int number);
   [[nodiscard]] bool IsWorker(const Process& process) const;
+  [[nodiscard]] bool IsStepTool(const Process& process) const;
+  [[nodiscard]] bool StepsRun() const;
   void SignalWorkers(int signal);
   void SendOwnNotice(int signal);
   void Decide();
@@ -158,8 +162,8 @@ class Supervisor {
   JobServer job_server_;
   mode_t worker_mask_;
   io::Descriptor signals_;
-  std::string program_;                // this one's path
-  std::optional<DaemonDesk> daemons_;  // until mpirun has all of its own
+  std::string program_;           // this one's path
+  std::optional<NodeDesk> desk_;  // of mpirun: until all nodes have their daemons
   Attachments attachments_;
   ContainerSignals containers_;
 
@@ -215,7 +219,7 @@ void Supervisor::Run() {
     for (const v1::AttachAnswer& answer : attachments_.Serve(Clock::now())) {
       control_.Tell(answer);
     }
-    ServeDaemons();
+    ServeDesk();
     CheckLease();
     CheckLogs();
     CheckMemory();
@@ -270,14 +274,32 @@ std::optional<StartFailure> Supervisor::PrepareMpi() {
   if (Status written = folder_.WriteText(kHostfile, Hostfile(start_)); !written.ok()) {
     return StartFailure{kNotStarted, written.error().message, v1::AttemptReport::DISK};
   }
-  if (start_.nodes() > 1) {
-    Result<DaemonDesk> desk = DaemonDesk::Open(start_);
+  return OpenDesk();
+}
+
+// Where the other nodes ask for what they are to start.
+std::optional<StartFailure> Supervisor::OpenDesk() {
+  if (start_.nodes() > 1 && start_.node_rank() == 0) {
+    Result<NodeDesk> desk = NodeDesk::Open(start_);
     if (!desk.ok()) {
       return StartFailure{kNotStarted, desk.error().message, v1::AttemptReport::SPAWN};
     }
-    daemons_.emplace(std::move(desk).value());
+    desk_.emplace(std::move(desk).value());
   }
   return std::nullopt;
+}
+
+// What a script finds: itself, the commands of Slurm, and nodes that start its steps.
+std::optional<StartFailure> Supervisor::PrepareScript() {
+  Status written =
+      OnlyHolds(start_) ? Status() : folder_.WriteText(kScript, start_.launch().batch().script());
+  if (written.ok()) {
+    written = MakeSlurmTools(folder_.path(), program_);
+  }
+  if (!written.ok()) {
+    return StartFailure{kNotStarted, written.error().message, v1::AttemptReport::DISK};
+  }
+  return HasSteps(start_) ? OpenDesk() : std::nullopt;
 }
 
 // The others are a group of their own where the first has a terminal, and so a session.
@@ -322,15 +344,8 @@ void Supervisor::StartWorkers() {
   if (start_.launch().launcher() == v1::LaunchSpec::MPI && !failure.has_value()) {
     failure = PrepareMpi();
   }
-  if (const std::string& script = start_.launch().batch().script();
-      !script.empty() && WorkersOf(start_) > 0 && !failure.has_value()) {
-    Status written = folder_.WriteText(kScript, script);
-    if (written.ok()) {
-      written = MakeSlurmTools(folder_.path(), program_);
-    }
-    if (!written.ok()) {
-      failure = StartFailure{kNotStarted, written.error().message, v1::AttemptReport::DISK};
-    }
+  if (!start_.launch().batch().script().empty() && !failure.has_value()) {
+    failure = PrepareScript();
   }
   for (int number = 0; number < ProcessesOf(start_) && !failure.has_value(); ++number) {
     failure = StartProcess(number);
@@ -351,10 +366,21 @@ void Supervisor::StartWorkers() {
 }
 
 bool Supervisor::WorkersRun() const {
-  if (OnlyHolds(start_)) {
-    return !course_.is_asked_to_leave();
-  }
-  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.running; });
+  // A script that has had notice ends at once, its steps take the time that they have.
+  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.running; }) ||
+         (HasSteps(start_) && course_.is_asked_to_leave() && StepsRun());
+}
+
+bool Supervisor::StepsRun() const {
+  const std::vector<Process> all = DescendantsOf(getpid());
+  return std::any_of(all.begin(), all.end(), [this](const Process& process) {
+    return !process.dead && IsStepTool(process);
+  });
+}
+
+// srun hands on what others send it: a notice, or a signal for all, the tasks get without it.
+bool Supervisor::IsStepTool(const Process& process) const {
+  return NameOf(process) == kStepTool && ProgramOf(process) == program_;
 }
 
 void Supervisor::TakeSignals() {
@@ -480,11 +506,11 @@ void Supervisor::TakeTurns() {
   }
 }
 
-void Supervisor::ServeDaemons() {
-  if (daemons_.has_value()) {
-    daemons_->Serve();
-    if (daemons_->done()) {
-      daemons_.reset();  // the port is the workers' now
+void Supervisor::ServeDesk() {
+  if (desk_.has_value()) {
+    desk_->Serve();
+    if (desk_->done() && start_.launch().launcher() == v1::LaunchSpec::MPI) {
+      desk_.reset();  // the port is the workers' now
     }
   }
 }
@@ -501,12 +527,22 @@ void Supervisor::Give(const AttemptCourse::Notice& notice) {
     const int own = start_.launch().batch().notice();
     own > 0 ? SendOwnNotice(own) : SignalWorkers(SIGTERM);
   }
+  if (OnlyHolds(start_) && notice.is_first) {
+    for (const Worker& worker : workers_) {
+      if (worker.running) {
+        kill(worker.pid, SIGTERM);  // it leaves when no step is left
+      }
+    }
+  }
 }
 
 // As sbatch --signal says: to the script alone (B:), in each worker that runs it, or to its steps
 // alone.
 void Supervisor::SendOwnNotice(int signal) {
-  if (workers_.empty() || start_.launch().has_container()) {
+  if (OnlyHolds(start_) && start_.launch().batch().notice_to_script()) {
+    return;
+  }
+  if (workers_.empty() || OnlyHolds(start_) || start_.launch().has_container()) {
     return SignalWorkers(signal);
   }
   for (const Process& process : DescendantsOf(getpid())) {
@@ -527,6 +563,12 @@ bool Supervisor::IsWorker(const Process& process) const {
   if (attachments_.Has(process.session)) {
     return false;
   }
+  if (OnlyHolds(start_)) {
+    return process.pid != first;
+  }
+  if (HasSteps(start_)) {  // the script, the tasks of its steps, and all that they have started
+    return !IsStepTool(process);
+  }
   switch (start_.launch().launcher()) {
     case v1::LaunchSpec::TORCHRUN:
       return process.pid != first;
@@ -543,7 +585,7 @@ void Supervisor::SignalWorkers(int signal) {
   if (workers_.empty()) {
     return;
   }
-  if (start_.launch().has_container()) {
+  if (start_.launch().has_container() && !OnlyHolds(start_)) {
     int number = 0;
     for (const Worker& worker : workers_) {
       if (worker.running) {
@@ -558,7 +600,8 @@ void Supervisor::SignalWorkers(int signal) {
       std::any_of(all.begin(), all.end(), [this](const Process& p) { return IsWorker(p); });
   for (const Process& process : all) {
     // A launcher that has not started any is not to do so.
-    if (has_workers ? IsWorker(process) : process.group == workers_.front().pid) {
+    if (has_workers ? IsWorker(process)
+                    : !OnlyHolds(start_) && process.group == workers_.front().pid) {
       SendSignal(process, signal);
     }
   }
@@ -625,8 +668,8 @@ void Supervisor::Wait() const {
   job_server_.AddAwaited(polls);
   control_.AddAwaited(polls);
   attachments_.AddAwaited(polls);
-  if (daemons_.has_value()) {
-    daemons_->AddAwaited(polls);
+  if (desk_.has_value()) {
+    desk_->AddAwaited(polls);
   }
   constexpr std::int64_t kLongest = 60'000;
   std::int64_t timeout = kLongest;

@@ -27,6 +27,11 @@ inline constexpr const char* kSocketInContainer = "/run/trainyard/job.sock";
 [[nodiscard]] inline bool OnlyHolds(const v1::StartAttempt& start) {
   return start.launch().workers() == v1::LaunchSpec::ONCE && start.node_rank() > 0;
 }
+// Whether a script runs on its first node that may start steps on all of them.
+[[nodiscard]] inline bool HasSteps(const v1::StartAttempt& start) {
+  return start.launch().workers() == v1::LaunchSpec::ONCE &&
+         !start.launch().batch().script().empty() && !start.launch().has_container();
+}
 
 // "NAME=value" for each variable: the few that are taken over from the agent, what the launcher
 // likes to have, then the job's own, then Trainyard's; of one name the last counts. In a container

@@ -157,6 +157,7 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
     }
     const int there = WorkersOn(job, attempt, i);
     start.add_node_workers(there);
+    start.add_node_gpus(std::popcount(attempt.parts[i].gpus));
     workers += there;
   }
   start.set_world_size(workers);
@@ -185,6 +186,9 @@ void AgentMessages::Start(JobId id, const LiveAttempt& attempt, std::size_t inde
     turns.set_iteration_s(interleaving->seconds / scale);
   }
   start.set_user(start.launch().owner().user());
+  if (state_.options.secret) {
+    start.set_secret(state_.options.secret(start.id()));
+  }
   if (job.request->launch().has_batch()) {
     AddSlurmVariables(id, attempt, index, start);
   }

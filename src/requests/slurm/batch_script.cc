@@ -233,15 +233,7 @@ void ScriptReader::AddVariables() {
 // Of commands of Slurm that do not know the job here.
 void ScriptReader::WarnOfCalls(std::string_view text) {
   std::string calls;
-  const bool several = counts_.nodes && *counts_.nodes > 1;
   for (const SlurmCall& call : SlurmCallsIn(text)) {
-    if (call.command == "srun" && several) {
-      script_.warnings_.push_back(fmt::format(
-          "{}:{}: srun starts tasks on the first node alone yet; with 'submit --workers per-node' "
-          "the script runs on each node, and its command is called without srun ({}, Scripts that "
-          "call srun)",
-          script_.path_, call.line, kSlurmPage));
-    }
     if (std::find(live::kSlurmTools.begin(), live::kSlurmTools.end(), call.command) !=
         live::kSlurmTools.end()) {
       continue;

@@ -176,12 +176,16 @@ Words InContainer(const v1::StartAttempt& start, int local_rank, const AttemptFo
 }  // namespace
 
 int ProcessesOf(const v1::StartAttempt& start) {
-  return start.launch().launcher() == v1::LaunchSpec::PLAIN ? WorkersOf(start) : 1;
+  const bool has_one = start.launch().launcher() != v1::LaunchSpec::PLAIN || OnlyHolds(start);
+  return has_one ? 1 : WorkersOf(start);
 }
 
 std::vector<std::string> LaunchCommand(const v1::StartAttempt& start, int local_rank,
                                        const AttemptFolder& folder, const std::string& program,
                                        const std::vector<std::string>& environment) {
+  if (OnlyHolds(start)) {
+    return {program, "launch", "hold"};
+  }
   if (start.launch().launcher() == v1::LaunchSpec::MPI) {
     return MpiCommand(start, folder, program);
   }
@@ -239,7 +243,7 @@ std::string SessionMark(const std::string& session) { return "TRAINYARD_SESSION=
 
 std::vector<std::string> RemovalCommand(const v1::StartAttempt& start,
                                         const AttemptFolder& folder) {
-  if (!start.launch().has_container()) {
+  if (!start.launch().has_container() || OnlyHolds(start)) {
     return {};
   }
   Words words = {"podman", "rm", "--force", "--ignore", "--time", "0"};

@@ -12,7 +12,8 @@
 
 namespace trainyard::supervisor {
 
-// How many processes the supervisor starts: the workers, or one launcher that starts them all.
+// How many processes the supervisor starts: the workers, one launcher that starts them all, or one
+// that holds the node.
 [[nodiscard]] int ProcessesOf(const v1::StartAttempt& start);
 
 // The command of the process of that number, which gets `environment` (WorkerEnvironment).

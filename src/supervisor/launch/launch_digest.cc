@@ -35,6 +35,12 @@ std::string LaunchDigest(const v1::LaunchSpec& launch) {
   add(launch.container().image());
   add(launch.container().workdir());
   add(launch.container().name());
+  if (const v1::LaunchSpec::Batch& batch = launch.batch(); !batch.script().empty()) {
+    add("script");
+    add(batch.script());
+    add_count(batch.notice());
+    add_count(batch.notice_to_script() ? 1 : 0);
+  }
   if (launch.input() != v1::LaunchSpec::NOTHING) {
     add("input");
     add_count(launch.input());

@@ -2,20 +2,28 @@
 #include "supervisor/launch/launch_steps.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <set>
 #include <system_error>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/descriptor.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/exec_pointers.h"
-#include "supervisor/launch/daemon_desk.h"
 #include "supervisor/launch/launch_command.h"
+#include "supervisor/launch/node_desk.h"
+#include "supervisor/steps/step_tasks.h"
 #include "supervisor/worker.h"
 #include "supervisor/worker_environment.h"
 
@@ -53,8 +61,8 @@ int Rsh(const v1::StartAttempt& start, std::span<const std::string> words) {
     return Complain(fmt::format("'{}' is no node of the attempt; expected {}1 to {}{}", host,
                                 kHostPrefix, kHostPrefix, start.nodes() - 1));
   }
-  const Status brought = BringDaemonCommand(start, static_cast<int>(*rank),
-                                            fmt::format("{}", fmt::join(words.subspan(1), " ")));
+  const Status brought = BringNodeCommand(start, static_cast<int>(*rank),
+                                          fmt::format("{}", fmt::join(words.subspan(1), " ")));
   return brought.ok() ? 0 : Complain(brought.error().message);
 }
 
@@ -74,6 +82,43 @@ int Rank(const v1::StartAttempt& start, const AttemptFolder& folder,
   return Become({words.begin(), words.end()});
 }
 
+// Of this process' children some have ended.
+void TakeEnds(std::set<pid_t>& children) {
+  pid_t child = 0;
+  while ((child = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    children.erase(child);
+  }
+}
+
+int Hold(const v1::StartAttempt& start) {
+  sigset_t taken;
+  sigemptyset(&taken);
+  sigaddset(&taken, SIGCHLD);
+  sigaddset(&taken, SIGTERM);
+  sigprocmask(SIG_BLOCK, &taken, nullptr);
+  const io::Descriptor signals(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  std::set<pid_t> steps;
+  std::uint64_t last = 0;
+  for (bool leaves = false; !leaves || !steps.empty(); TakeEnds(steps)) {
+    if (HasSteps(start) && !leaves) {
+      if (const auto command = AwaitNodeCommand(start, last, signals.get())) {
+        last = command->number;
+        if (const pid_t step = StartCalledStep(start, command->text); step > 0) {
+          steps.insert(step);
+        }
+      }
+    } else {
+      pollfd awaited{.fd = signals.get(), .events = POLLIN, .revents = 0};
+      poll(&awaited, 1, -1);
+    }
+    signalfd_siginfo signal{};
+    while (read(signals.get(), &signal, sizeof(signal)) == sizeof(signal)) {
+      leaves = leaves || signal.ssi_signo == SIGTERM;
+    }
+  }
+  return 0;
+}
+
 Result<int> Run(std::span<const std::string> words) {
   ASSIGN_OR_RETURN(const AttemptFolder folder,
                    AttemptFolder::At(Variable(AttemptFolder::kMarkVariable)));
@@ -81,7 +126,11 @@ Result<int> Run(std::span<const std::string> words) {
   const std::string step = words.empty() ? "" : words.front();
   const std::span<const std::string> rest = words.subspan(words.empty() ? 0 : 1);
   if (step == "daemon" && rest.empty()) {
-    return Become({"/bin/sh", "-c", AwaitDaemonCommand(start)});
+    const std::optional<NodeCommand> command = AwaitNodeCommand(start, 0, -1);
+    return Become({"/bin/sh", "-c", command ? command->text : ""});
+  }
+  if (step == "hold" && rest.empty()) {
+    return Hold(start);
   }
   if (step == "rsh" && rest.size() > 1) {
     return Rsh(start, rest);
@@ -89,8 +138,9 @@ Result<int> Run(std::span<const std::string> words) {
   if (step == "rank" && !rest.empty()) {
     return Rank(start, folder, rest);
   }
-  return InvalidArgument(fmt::format(
-      "'{}'; expected rsh HOST COMMAND..., daemon, or rank COMMAND...", fmt::join(words, " ")));
+  return InvalidArgument(
+      fmt::format("'{}'; expected rsh HOST COMMAND..., daemon, hold, or rank COMMAND...",
+                  fmt::join(words, " ")));
 }
 
 }  // namespace

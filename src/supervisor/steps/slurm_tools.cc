@@ -48,6 +48,11 @@ Status MakeSlurmTools(const std::string& folder, const std::string& program) {
              "case \":$PATH:\" in *\":{0}:\"*) ;; *) PATH=\"{0}:$PATH\" ;; esac\n"
              "[ -z \"${1}\" ] || . \"${1}\"\n",
              folder, kFormerBashVariable);
+  // Whatever a script makes of its path. A function would be a process between script and srun.
+  fmt::print(file, "shopt -s expand_aliases\n");
+  for (const std::string_view tool : kSlurmTools) {
+    fmt::print(file, "alias {0}='{1}/{0}'\n", tool, folder);
+  }
   return file.flush() ? Status() : Failed(path + ": cannot be written");
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/steps/step.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,22 +20,35 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/name_list.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "io/descriptor.h"
-#include "supervisor/process_table.h"
+#include "supervisor/attempt_folder.h"
+#include "supervisor/launch/node_desk.h"
 #include "supervisor/steps/slurm_tools.h"
-#include "supervisor/steps/step_claims.h"
+#include "supervisor/steps/step_channel.h"
+#include "supervisor/steps/step_files.h"
+#include "supervisor/steps/step_layout.h"
+#include "supervisor/steps/step_tasks.h"
 
 namespace trainyard::supervisor {
 namespace {
 
-constexpr int kMissingProgram = 2;
+using StepClock = std::chrono::steady_clock;
+
 constexpr int kBySignal = 128;
+constexpr std::chrono::seconds kUntilTheyCall(60);
+constexpr std::chrono::seconds kKillWait(30);        // from TERM to KILL of --kill-on-bad-exit
+constexpr std::chrono::milliseconds kUntilTold(50);  // ends that are told in one line
+constexpr std::uint64_t kMostInput = std::uint64_t{256} << 10;  // that tasks have not taken yet
 
 // How many steps of the attempt there have been before this one.
 int TakeStepNumber() {
@@ -51,469 +65,714 @@ int TakeStepNumber() {
   return pwrite(file.get(), next.data(), next.size(), 0) < 0 ? 0 : number;
 }
 
-struct Task {
-  pid_t pid = 0;
-  bool running = false;
-  io::Descriptor lines{};  // what it prints, where lines get labels
-  std::string begun{};     // of a line
-};
+// "2(x3),1" as numbers.
+std::vector<int> NumbersOf(const std::string& runs) {
+  std::vector<int> numbers;
+  for (const std::string_view run : base::Split(runs, ",")) {
+    const std::size_t times = run.find("(x");
+    const int number = base::ToInteger<int>(run.substr(0, times)).value_or(0);
+    const int count =
+        times == std::string_view::npos
+            ? 1
+            : base::ToInteger<int>(run.substr(times + 2, run.size() - times - 3)).value_or(1);
+    numbers.insert(numbers.end(), static_cast<std::size_t>(std::max(0, count)), number);
+  }
+  return numbers;
+}
+
+std::string RunsOf(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+    end = i;
+    while (end < numbers.size() && numbers[end] == numbers[i]) {
+      ++end;
+    }
+    text += (text.empty() ? "" : ",") + (end - i > 1 ? fmt::format("{}(x{})", numbers[i], end - i)
+                                                     : std::to_string(numbers[i]));
+  }
+  return text;
+}
+
+void WriteAll(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EAGAIN) {
+      pollfd room{.fd = descriptor, .events = POLLOUT, .revents = 0};
+      poll(&room, 1, -1);
+    } else if (written < 0 && errno != EINTR) {
+      return;  // nobody reads it
+    }
+    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(0, written)));
+  }
+}
+
+void Complain(const std::string& what) {
+  const std::string line = fmt::format("srun: {}\n", what);
+  WriteAll(STDERR_FILENO, line);
+}
+
+int PortOf(const io::Descriptor& listener) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
+                   : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+// The nodes of the job, by the attempt's start and by the variables that its script has.
+std::vector<JobNode> NodesOfJob(const v1::StartAttempt& start) {
+  std::vector<JobNode> nodes;
+  const auto names = base::ExpandNames(JobVariable("SLURM_JOB_NODELIST"));
+  const std::vector<int> cpus = NumbersOf(JobVariable("SLURM_JOB_CPUS_PER_NODE"));
+  const std::vector<int> tasks = NumbersOf(JobVariable("SLURM_TASKS_PER_NODE"));
+  const auto at = [](const std::vector<int>& list, std::size_t i) {
+    return i < list.size() ? list[i] : 0;
+  };
+  const auto count = static_cast<std::size_t>(std::max(1, start.nodes()));
+  for (std::size_t i = 0; i < count; ++i) {
+    JobNode& node = nodes.emplace_back();
+    if (names.ok() && i < names.value().size()) {
+      node.name = names.value()[i];
+    }
+    node.cpus = at(cpus, i) == 0 ? 0 : std::max(at(cpus, i), at(tasks, i));
+    const auto place = static_cast<int>(i);
+    node.gpus = place < start.node_gpus_size() ? start.node_gpus(place) : 0;
+    if (place == start.node_rank()) {  // the script may have taken some away from its steps
+      const std::string visible = JobVariable("CUDA_VISIBLE_DEVICES");
+      node.gpus = visible.empty() ? 0 : static_cast<int>(base::Split(visible, ",").size());
+    }
+  }
+  return nodes;
+}
+
+// ALL, NONE, or names, of which those with a value are set.
+void ApplyExport(const std::string& exported) {
+  const std::vector<std::string_view> items = base::Split(exported, ",");
+  if (std::find(items.begin(), items.end(), "ALL") == items.end()) {
+    std::vector<std::string> dropped;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      const std::string_view name = text.substr(0, text.find('='));
+      const bool kept = name.starts_with("SLURM") || name.starts_with("TRAINYARD_") ||
+                        name == "PATH" || name == "HOME" || name == "CUDA_VISIBLE_DEVICES" ||
+                        std::find(items.begin(), items.end(), name) != items.end();
+      if (!kept) {
+        dropped.emplace_back(name);
+      }
+    }
+    for (const std::string& name : dropped) {
+      unsetenv(name.c_str());
+    }
+  }
+  for (const std::string_view item : items) {
+    if (const std::size_t equals = item.find('='); equals != std::string_view::npos) {
+      setenv(std::string(item.substr(0, equals)).c_str(),
+             std::string(item.substr(equals + 1)).c_str(), 1);
+    }
+  }
+}
+
+std::string FoldedRanks(const std::vector<int>& ranks) {
+  std::vector<std::string> names;
+  names.reserve(ranks.size());
+  for (const int rank : ranks) {
+    names.push_back(std::to_string(rank));
+  }
+  std::string folded = base::FoldNames(names);
+  std::erase_if(folded, [](char c) { return c == '[' || c == ']'; });
+  return folded;
+}
 
 class RunningStep {
  public:
-  explicit RunningStep(const StepOptions& options) : options_(options), number_(TakeStepNumber()) {
-    names_ = {.job = JobVariable("SLURM_JOB_ID"),
-              .array = JobVariable("SLURM_ARRAY_JOB_ID"),
-              .index = JobVariable("SLURM_ARRAY_TASK_ID"),
-              .name = JobVariable("SLURM_JOB_NAME"),
-              .user = JobVariable("USER"),
-              .node = JobVariable("SLURMD_NODENAME"),
-              .number = number_};
-    for (const std::string_view gpu : base::Split(JobVariable("CUDA_VISIBLE_DEVICES"), ",")) {
-      if (!gpu.empty()) {
-        gpus_.emplace_back(gpu);
-      }
-    }
-  }
+  RunningStep(const StepOptions& options, v1::StartAttempt start)
+      : options_(options),
+        start_(std::move(start)),
+        job_(NodesOfJob(start_)),
+        claims_(JobVariable(kStepFolderVariable) + "/step-claims") {}
 
   int Run() {
-    if (!Claim()) {  // while it waits, a signal ends it
+    if (!Place()) {  // while it waits, a signal ends it
       return 1;
     }
-    ApplyExport();
+    number_ = TakeStepNumber();
+    ApplyExport(options_.exported);
+    Begin();
+    if (!OpenFiles()) {
+      return 1;
+    }
     sigset_t taken;
     sigemptyset(&taken);
-    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
       sigaddset(&taken, signal);
     }
-    sigprocmask(SIG_BLOCK, &taken, &former_mask_);
+    sigprocmask(SIG_BLOCK, &taken, nullptr);
+    signal(SIGPIPE, SIG_IGN);
     signals_ = io::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
-    TakeInput();
-    tasks_.resize(static_cast<std::size_t>(options_.tasks));
-    for (int rank = 0; rank < options_.tasks && status_ == 0; ++rank) {
-      Start(rank);
+    if (!StartHere() || !CallOthers()) {
+      return 1;  // those that run see that it is gone
     }
-    while (std::any_of(tasks_.begin(), tasks_.end(),
-                       [](const Task& task) { return task.running || task.lines.get() >= 0; })) {
+    while (std::any_of(nodes_.begin(), nodes_.end(),
+                       [](const NodeOfStep& node) { return !node.over(); })) {
       Wait();
+      Serve();
     }
+    TellEnds(true);
+    FlushLines();
     return status_;
   }
 
  private:
-  // Waits until the CPUs and GPUs that it asks for are free of other steps. False: the job has not
-  // so many GPUs.
-  bool Claim() {
-    const auto gpus = static_cast<std::size_t>(
-        options_.gpus_per_task > 0 ? options_.gpus_per_task * options_.tasks : options_.gpus);
-    if (gpus > gpus_.size()) {
-      fmt::print(stderr,
-                 "srun: error: Unable to create step for job {}: Invalid generic resource (gres) "
-                 "specification\n",
-                 names_.job);
-      return false;
-    }
-    std::vector<std::string> cpus;
-    cpus.reserve(static_cast<std::size_t>(options_.cpus_here));
-    for (int cpu = 0; cpu < options_.cpus_here; ++cpu) {
-      cpus.push_back(std::to_string(cpu));
-    }
-    if (options_.overlaps) {
-      gpus_.resize(gpus == 0 ? gpus_.size() : gpus);
-      return true;
-    }
-    const std::string folder = JobVariable(kStepFolderVariable);
-    const auto wanted =
-        static_cast<std::size_t>(options_.tasks) * static_cast<std::size_t>(options_.cpus_per_task);
-    for (bool told = false;; told = true) {
-      auto of_cpus = TryClaim(folder, "cpu", cpus, cpus.empty() ? 0 : wanted);
-      auto of_gpus = of_cpus ? TryClaim(folder, "gpu", gpus_, gpus) : std::nullopt;
-      if (of_gpus) {
-        gpus_ = gpus == 0 ? gpus_ : of_gpus->names;
-        claims_[0] = *std::move(of_cpus);
-        claims_[1] = *std::move(of_gpus);
+  struct NodeOfStep {
+    v1::StepStart start;
+    std::string name;
+    int job_place = 0;
+    std::optional<StepChannel> channel{};
+    std::vector<int> running{};  // ranks
+    bool lost = false;
+    [[nodiscard]] bool over() const { return running.empty() || lost; }
+  };
+  struct UntoldEnds {
+    std::string node;
+    std::string how;
+    std::vector<int> ranks;
+  };
+
+  bool Place() {
+    for (bool told = false;;) {
+      const Result<StepLayout> layout = PlaceStep(options_, job_, claims_);
+      if (layout.ok()) {
+        layout_ = layout.value();
         return true;
       }
-      of_cpus.reset();
-      if (!told) {
-        fmt::print(stderr,
-                   "srun: Job {} step creation temporarily disabled, retrying (Requested nodes are "
-                   "busy)\n",
-                   names_.job);
+      if (layout.error().code != ErrorCode::kUnavailable) {
+        Complain(fmt::format("error: Unable to create step for job {}: {}",
+                             JobVariable("SLURM_JOB_ID"), layout.error().message));
+        return false;
+      }
+      if (!std::exchange(told, true)) {
+        Complain(
+            fmt::format("Job {} step creation temporarily disabled, retrying (Requested nodes are "
+                        "busy)",
+                        JobVariable("SLURM_JOB_ID")));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
 
-  // ALL, NONE, or names, of which those with a value are set.
-  void ApplyExport() const {
-    const std::vector<std::string_view> items = base::Split(options_.exported, ",");
-    if (std::find(items.begin(), items.end(), "ALL") == items.end()) {
-      std::vector<std::string> dropped;
-      for (char** entry = environ; *entry != nullptr; ++entry) {
-        const std::string_view text = *entry;
-        const std::string_view name = text.substr(0, text.find('='));
-        const bool kept = name.starts_with("SLURM") || name.starts_with("TRAINYARD_") ||
-                          name == "PATH" || name == "HOME" || name == "CUDA_VISIBLE_DEVICES" ||
-                          std::find(items.begin(), items.end(), name) != items.end();
-        if (!kept) {
-          dropped.emplace_back(name);
-        }
-      }
-      for (const std::string& name : dropped) {
-        unsetenv(name.c_str());
-      }
+  // What each node is told.
+  void Begin() {
+    v1::StepStart common;
+    common.set_step(number_);
+    for (const std::string& word : options_.command) {
+      common.add_command(word);
     }
-    for (const std::string_view item : items) {
-      if (const std::size_t equals = item.find('='); equals != std::string_view::npos) {
-        setenv(std::string(item.substr(0, equals)).c_str(),
-               std::string(item.substr(equals + 1)).c_str(), 1);
-      }
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      common.add_environment(*entry);
+    }
+    std::array<char, 4096> here{};
+    const std::string folder = getcwd(here.data(), here.size()) == nullptr ? "" : here.data();
+    common.set_folder(options_.folder.empty() || options_.folder.starts_with('/')
+                          ? (options_.folder.empty() ? folder : options_.folder)
+                          : folder + "/" + options_.folder);
+    common.set_tasks(options_.tasks);
+    common.set_nodes(static_cast<int>(layout_.parts.size()));
+    common.set_distribution(options_.cyclic ? "cyclic" : "block");
+    common.set_shares_gpus(options_.gpus + options_.gpus_per_node + options_.gpus_per_task == 0);
+    common.set_gpus_per_task(options_.gpus_per_task);
+    common.set_appends(options_.appends);
+    SetStreams(common);
+    std::vector<std::string> names;
+    std::vector<int> counts;
+    for (const NodePart& part : layout_.parts) {
+      names.push_back(job_[static_cast<std::size_t>(part.node)].name);
+      counts.push_back(static_cast<int>(part.ranks.size()));
+    }
+    common.set_node_list(base::FoldNames(names));
+    common.set_tasks_per_node(RunsOf(counts));
+    for (const NodePart& part : layout_.parts) {
+      NodeOfStep& node = nodes_.emplace_back();
+      node.start = common;
+      node.start.set_node(static_cast<int>(nodes_.size()) - 1);
+      node.start.mutable_ranks()->Assign(part.ranks.begin(), part.ranks.end());
+      node.start.mutable_gpus()->Assign(part.gpus.begin(), part.gpus.end());
+      node.name = job_[static_cast<std::size_t>(part.node)].name;
+      node.job_place = part.node;
+      node.running = part.ranks;
     }
   }
 
-  // Pipes are read to their end first, so that each task can read all of it.
-  void TakeInput() {
-    struct stat status {};
-    if (options_.tasks == 1 || !options_.input.empty() || fstat(STDIN_FILENO, &status) != 0 ||
-        !S_ISFIFO(status.st_mode)) {
-      return;
+  void SetStreams(v1::StepStart& common) {
+    common.set_input_rank(-1);
+    if (options_.input == "none") {
+      common.set_input_rank(-2);
+    } else if (const auto only = base::ToInteger<int>(options_.input)) {
+      common.set_input_rank(*only);
+    } else if (!options_.input.empty() && options_.input != "all") {
+      common.set_input(options_.input);
     }
-    spool_ = io::Descriptor(memfd_create("srun", MFD_CLOEXEC));
-    std::array<char, 1 << 16> piece{};
-    for (ssize_t got = 0; (got = read(STDIN_FILENO, piece.data(), piece.size())) > 0;) {
-      if (write(spool_.get(), piece.data(), static_cast<std::size_t>(got)) != got) {
+    reads_input_ = common.input().empty() && common.input_rank() != -2;
+    const auto set = [&](const std::string& pattern, std::string* theirs, std::string& own,
+                         std::optional<int>& only) {
+      if (pattern == "none") {
+        *theirs = "/dev/null";
+      } else if (const auto rank = base::ToInteger<int>(pattern)) {
+        only = *rank;
+      } else if (IsOfEachTask(pattern)) {
+        *theirs = pattern;
+      } else if (pattern != "all") {
+        own = pattern;
+      }
+    };
+    set(options_.output, common.mutable_output(), output_file_, only_output_);
+    if (options_.errors.empty()) {
+      common.set_errors(common.output());
+      errors_file_ = output_file_;
+      only_errors_ = only_output_;
+    } else {
+      set(options_.errors, common.mutable_errors(), errors_file_, only_errors_);
+    }
+  }
+
+  // Those that all tasks write to.
+  bool OpenFiles() {
+    const StepNames names{.job = JobVariable("SLURM_JOB_ID"),
+                          .array = JobVariable("SLURM_ARRAY_JOB_ID"),
+                          .index = JobVariable("SLURM_ARRAY_TASK_ID"),
+                          .name = JobVariable("SLURM_JOB_NAME"),
+                          .user = JobVariable("USER"),
+                          .node = JobVariable("SLURMD_NODENAME"),
+                          .number = number_};
+    const auto open_one = [&](const std::string& pattern, const char* what, io::Descriptor& file) {
+      constexpr mode_t kAll = 0666;
+      std::string path = StepFile(pattern, names);
+      if (!path.starts_with('/') && !options_.folder.empty()) {
+        path = nodes_.front().start.folder() + "/" + path;
+      }
+      file = io::Descriptor(
+          open(path.c_str(),
+               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (options_.appends ? 0 : O_TRUNC), kAll));
+      if (!file.open()) {
+        Complain(
+            fmt::format("error: Could not open {} file: {}: {}", what, std::strerror(errno), path));
+      }
+      return file.open();
+    };
+    if (!output_file_.empty() && !open_one(output_file_, "stdout", output_)) {
+      return false;
+    }
+    if (errors_file_.empty() || errors_file_ == output_file_) {
+      return true;
+    }
+    return open_one(errors_file_, "stderr", errors_);
+  }
+
+  [[nodiscard]] int TargetOf(bool is_error) const {
+    if (!is_error) {
+      return output_.open() ? output_.get() : STDOUT_FILENO;
+    }
+    if (errors_.open()) {
+      return errors_.get();
+    }
+    return !errors_file_.empty() && output_.open() ? output_.get() : STDERR_FILENO;
+  }
+
+  // The tasks of the script's own node.
+  bool StartHere() {
+    for (NodeOfStep& node : nodes_) {
+      if (node.job_place != start_.node_rank()) {
+        continue;
+      }
+      std::array<int, 2> ends{-1, -1};
+      if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+        Complain(fmt::format("error: no socket: {}", std::strerror(errno)));
+        return false;
+      }
+      io::Descriptor ours(ends[0]);
+      io::Descriptor theirs(ends[1]);
+      const pid_t child = fork();
+      if (child < 0) {
+        Complain(fmt::format("error: no process: {}", std::strerror(errno)));
+        return false;
+      }
+      if (child == 0) {
+        ours.Close();
+        signals_.Close();
+        output_.Close();
+        errors_.Close();
+        const io::Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+        for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+          dup2(nothing.get(), standard);
+        }
+        BecomeStepTasks(StepChannel(std::move(theirs), StepChannel::Side::kTasks, SecretOf(start_)),
+                        HelloOf(node));
+      }
+      node.channel.emplace(std::move(ours), StepChannel::Side::kSrun, SecretOf(start_));
+      SendStart(node);
+    }
+    return true;
+  }
+
+  [[nodiscard]] v1::StepHello HelloOf(const NodeOfStep& node) const {
+    v1::StepHello hello;
+    hello.set_step(number_);
+    hello.set_node_rank(node.job_place);
+    return hello;
+  }
+
+  static void SendStart(NodeOfStep& node) {
+    v1::StepMessage message;
+    *message.mutable_start() = node.start;
+    node.channel->Send(message);
+  }
+
+  // Has the other nodes call.
+  bool CallOthers() {
+    const bool any = std::any_of(nodes_.begin(), nodes_.end(),
+                                 [](const NodeOfStep& node) { return !node.channel; });
+    if (!any) {
+      return true;
+    }
+    listener_ = ListenAtMaster(start_, 0);
+    if (!listener_.open()) {
+      Complain(fmt::format("error: no port for the other nodes: {}", std::strerror(errno)));
+      return false;
+    }
+    const std::string text = TextOf(StepCall{.port = PortOf(listener_), .step = number_});
+    for (const NodeOfStep& node : nodes_) {
+      if (node.channel) {
+        continue;
+      }
+      if (const Status brought = BringNodeCommand(start_, node.job_place, text); !brought.ok()) {
+        Complain(fmt::format("error: Task launch for StepId={}.{} failed on node {}: {}",
+                             JobVariable("SLURM_JOB_ID"), number_, node.name,
+                             brought.error().message));
+        return false;
+      }
+    }
+    call_end_ = StepClock::now() + kUntilTheyCall;
+    return true;
+  }
+
+  // ------------------------------------------------------------------------------------ the loop
+
+  [[nodiscard]] bool MayRead() const {
+    return reads_input_ && given_ < taken_ + kMostInput &&
+           std::all_of(nodes_.begin(), nodes_.end(), [](const NodeOfStep& node) {
+             return node.over() || (node.channel && !node.channel->is_congested());
+           });
+  }
+
+  void Wait() const {
+    std::vector<pollfd> polls{
+        {.fd = signals_.get(), .events = POLLIN, .revents = 0},
+        {.fd = listener_.get(), .events = POLLIN, .revents = 0},
+        {.fd = MayRead() ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
+    for (const NodeOfStep& node : nodes_) {
+      if (node.channel && !node.lost) {
+        polls.push_back(node.channel->Awaited());
+      }
+    }
+    for (const StepChannel& caller : callers_) {
+      polls.push_back(caller.Awaited());
+    }
+    std::int64_t timeout = -1;
+    for (const auto& due : {call_end_, kill_at_, tell_at_}) {
+      if (due) {
+        const auto left = std::max<std::int64_t>(
+            0, std::chrono::ceil<std::chrono::milliseconds>(*due - StepClock::now()).count());
+        timeout = timeout < 0 ? left : std::min(timeout, left);
+      }
+    }
+    poll(polls.data(), polls.size(), static_cast<int>(timeout));
+  }
+
+  void Serve() {
+    TakeSignals();
+    TakeCallers();
+    for (NodeOfStep& node : nodes_) {
+      if (node.channel && !node.lost) {
+        ServeNode(node);
+      }
+    }
+    ReadInput();
+    const StepClock::time_point now = StepClock::now();
+    if (kill_at_ && now >= *kill_at_) {
+      kill_at_.reset();
+      SignalAll(SIGKILL);
+    }
+    if (call_end_ && now >= *call_end_) {
+      call_end_.reset();
+      for (NodeOfStep& node : nodes_) {
+        if (!node.channel) {
+          Lose(node, fmt::format("node {} has not answered within {} s", node.name,
+                                 kUntilTheyCall.count()));
+        }
+      }
+    }
+    TellEnds(tell_at_ && now >= *tell_at_);
+  }
+
+  // Those who call are nodes of the step only once they have proved it.
+  void TakeCallers() {
+    constexpr std::size_t kMost = 256;
+    while (listener_.open() && callers_.size() < kMost) {
+      io::Descriptor come(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!come.open()) {
+        break;
+      }
+      callers_.emplace_back(std::move(come), StepChannel::Side::kSrun, SecretOf(start_));
+    }
+    for (auto caller = callers_.begin(); caller != callers_.end();) {
+      const bool open = caller->Transfer();
+      const std::optional<v1::StepMessage> first = caller->Take();
+      if (!first && open) {
+        ++caller;
+        continue;
+      }
+      if (first && first->has_hello() && first->hello().step() == number_) {
+        Welcome(first->hello().node_rank(), std::move(*caller));
+      }
+      caller = callers_.erase(caller);
+    }
+    if (call_end_ && std::all_of(nodes_.begin(), nodes_.end(), [](const NodeOfStep& node) {
+          return node.channel || node.lost;
+        })) {
+      call_end_.reset();
+      listener_.Close();
+      callers_.clear();
+    }
+  }
+
+  void Welcome(int node_rank, StepChannel channel) {
+    for (NodeOfStep& node : nodes_) {
+      if (node.job_place == node_rank && !node.channel && !node.lost) {
+        node.channel.emplace(std::move(channel));
+        SendStart(node);
+        for (const int signal : signals_before_) {
+          SendSignalTo(node, signal);
+        }
         return;
       }
     }
   }
 
-  // What the task reads: opened anew, so that each has a place of its own in it. -1: srun's own.
-  [[nodiscard]] int InputOf(int rank) const {
-    const std::string& input = options_.input;
-    if (input.empty() || input == "all") {
-      struct stat status {};
-      const bool is_file = fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode);
-      if (spool_.get() < 0 && !is_file) {
-        return -1;
+  void ServeNode(NodeOfStep& node) {
+    const bool open = node.channel->Transfer();
+    while (const std::optional<v1::StepMessage> message = node.channel->Take()) {
+      if (message->has_output()) {
+        Print(message->output());
+      } else if (message->has_taken()) {
+        by_node_[node.job_place] = message->taken();
+      } else if (message->has_end()) {
+        NoteEnd(node, message->end());
       }
-      const int source = spool_.get() < 0 ? STDIN_FILENO : spool_.get();
-      return open(fmt::format("/proc/self/fd/{}", source).c_str(), O_RDONLY);
     }
-    if (input == "none") {
-      return open("/dev/null", O_RDONLY);
+    taken_ = given_;
+    for (const NodeOfStep& one : nodes_) {
+      if (!one.over()) {
+        taken_ = std::min(taken_, by_node_[one.job_place]);
+      }
     }
-    if (const auto only = base::ToInteger<int>(input)) {
-      return *only == rank ? -1 : open("/dev/null", O_RDONLY);
+    if (!open && !node.over()) {
+      Lose(node, fmt::format("node {} is lost, or its part of the job has ended", node.name));
     }
-    StepNames names = names_;
-    names.task = rank;
-    return open(StepFile(input, names).c_str(), O_RDONLY);
   }
 
-  void Start(int rank) {
-    Task& task = tasks_[static_cast<std::size_t>(rank)];
-    std::array<int, 2> lines{-1, -1};
-    std::array<int, 2> failure{-1, -1};
-    if ((options_.label && options_.output.empty() && pipe2(lines.data(), O_CLOEXEC) != 0) ||
-        pipe2(failure.data(), O_CLOEXEC) != 0) {
-      return Fail(fmt::format("no pipe: {}", std::strerror(errno)));
-    }
-    task.pid = fork();
-    if (task.pid == 0) {
-      BeTask(rank, lines[1], failure[1]);
-    }
-    if (lines[1] >= 0) {
-      close(lines[1]);
-      task.lines = io::Descriptor(lines[0]);
-    }
-    close(failure[1]);
-    std::array<char, 512> why{};
-    const ssize_t got = read(failure[0], why.data(), why.size() - 1);
-    close(failure[0]);
-    if (task.pid < 0 || got > 0) {
-      fmt::print(stderr, "slurmstepd: error: {}\n", got > 0 ? why.data() : "no process");
-      status_ = std::max(status_, kMissingProgram);
-    }
-    task.running = task.pid > 0;
-  }
-
-  void Fail(const std::string& why) {
-    fmt::print(stderr, "srun: error: {}\n", why);
+  void Lose(NodeOfStep& node, const std::string& why) {
+    node.lost = true;
+    Complain(fmt::format("error: {}; tasks {} are gone", why, FoldedRanks(node.running)));
     status_ = std::max(status_, 1);
+    SignalAll(SIGKILL);
   }
 
-  [[noreturn]] void BeTask(int rank, int lines, int failure) {
-    sigprocmask(SIG_SETMASK, &former_mask_, nullptr);
-    SetEnvironment(rank);
-    StepNames names = names_;
-    names.task = rank;
-    const auto give_up = [failure](const std::string& why) {
-      static_cast<void>(!write(failure, why.data(), why.size()));
-      _exit(kMissingProgram);
-    };
-    const auto open_file = [&](const std::string& pattern, int as) {
-      constexpr mode_t kAll = 0666;
-      const std::string path = StepFile(pattern, names);
-      const bool shared = pattern.find("%t") == std::string::npos;
-      const int file = open(
-          path.c_str(), O_WRONLY | O_CREAT | O_APPEND | (shared && rank > 0 ? 0 : O_TRUNC), kAll);
-      if (file < 0) {
-        give_up(fmt::format("{}: {}", path, std::strerror(errno)));
-      }
-      dup2(file, as);
-    };
-    if (const int input = InputOf(rank); input >= 0) {
-      dup2(input, STDIN_FILENO);
-    }
-    if (lines >= 0) {
-      dup2(lines, STDOUT_FILENO);
-      dup2(lines, STDERR_FILENO);
-    }
-    if (!options_.output.empty()) {
-      open_file(options_.output, STDOUT_FILENO);
-      if (options_.errors.empty()) {
-        dup2(STDOUT_FILENO, STDERR_FILENO);
-      }
-    }
-    if (!options_.errors.empty()) {
-      open_file(options_.errors, STDERR_FILENO);
-    }
-    if (!options_.folder.empty() && chdir(options_.folder.c_str()) != 0) {
-      give_up(fmt::format("{}: {}", options_.folder, std::strerror(errno)));
-    }
-    std::vector<char*> words;
-    for (const std::string& word : options_.command) {
-      words.push_back(const_cast<char*>(word.c_str()));  // NOLINT: execvp leaves them as they are
-    }
-    words.push_back(nullptr);
-    execvp(words.front(), words.data());
-    give_up(fmt::format("execve(): {}: {}", options_.command.front(), std::strerror(errno)));
-    _exit(kMissingProgram);
-  }
-
-  void SetEnvironment(int rank) const {
-    const auto set = [](const char* name, const std::string& value) {
-      setenv(name, value.c_str(), 1);
-    };
-    const std::string tasks = std::to_string(options_.tasks);
-    std::string ranks;
-    for (int i = 0; i < options_.tasks; ++i) {
-      ranks += (i > 0 ? "," : "") + std::to_string(i);
-    }
-    set("SLURM_PROCID", std::to_string(rank));
-    set("SLURM_LOCALID", std::to_string(rank));
-    set("SLURM_NODEID", "0");
-    set("SLURM_GTIDS", ranks);
-    set("SLURM_NTASKS", tasks);
-    set("SLURM_NPROCS", tasks);
-    set("SLURM_NNODES", "1");
-    set("SLURM_STEP_ID", std::to_string(number_));
-    set("SLURM_STEPID", std::to_string(number_));
-    set("SLURM_STEP_NODELIST", names_.node);
-    set("SLURM_STEP_NUM_NODES", "1");
-    set("SLURM_STEP_NUM_TASKS", tasks);
-    set("SLURM_STEP_TASKS_PER_NODE", tasks);
-    set("SLURM_DISTRIBUTION", "block");
-    set("SLURM_TASK_PID", std::to_string(getpid()));
-    if (options_.gpus_per_task > 0 || options_.gpus > 0) {
-      std::string own;
-      const std::size_t each = options_.gpus_per_task > 0
-                                   ? static_cast<std::size_t>(options_.gpus_per_task)
-                                   : gpus_.size();
-      const std::size_t first =
-          options_.gpus_per_task > 0 ? static_cast<std::size_t>(rank) * each : 0;
-      const std::size_t last = first + each;
-      for (std::size_t i = first; i < std::min(last, gpus_.size()); ++i) {
-        own += (own.empty() ? "" : ",") + gpus_[i];
-      }
-      for (const char* const name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                                     "GPU_DEVICE_ORDINAL", "SLURM_STEP_GPUS"}) {
-        set(name, own);
-      }
-    } else if (!gpus_.empty()) {
-      set("SLURM_STEP_GPUS", JobVariable("SLURM_JOB_GPUS"));
-    }
-  }
-
-  void Wait() {
-    std::vector<pollfd> polls{{.fd = signals_.get(), .events = POLLIN}};
-    for (const Task& task : tasks_) {
-      if (task.lines.get() >= 0) {
-        polls.push_back({.fd = task.lines.get(), .events = POLLIN});
-      }
-    }
-    poll(polls.data(), polls.size(), -1);
-    for (std::size_t rank = 0; rank < tasks_.size(); ++rank) {
-      Task& task = tasks_[rank];
-      const bool ready = std::any_of(polls.begin() + 1, polls.end(), [&task](const pollfd& one) {
-        return one.fd == task.lines.get() && one.revents != 0;
-      });
-      if (ready) {
-        PrintLines(rank, task);
-      }
-    }
-    TakeSignals();
-  }
-
-  static void PrintLines(std::size_t rank, Task& task) {
-    std::array<char, 4096> piece{};
-    const ssize_t got = read(task.lines.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) {
+  void ReadInput() {
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (!MayRead() || poll(&input, 1, 0) <= 0) {
       return;
     }
-    task.begun.append(piece.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    std::size_t from = 0;
-    for (std::size_t end = 0; (end = task.begun.find('\n', from)) != std::string::npos;
-         from = end + 1) {
-      fmt::print("{}: {}\n", rank, std::string_view(task.begun).substr(from, end - from));
+    constexpr std::size_t kPiece = std::size_t{32} << 10;
+    std::array<char, kPiece> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+    const ssize_t got = read(STDIN_FILENO, piece.data(), piece.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+      return;
     }
-    task.begun.erase(0, from);
-    if (got <= 0) {
-      if (!task.begun.empty()) {
-        fmt::print("{}: {}\n", rank, task.begun);
+    v1::StepMessage message;
+    if (got > 0) {
+      message.mutable_input()->set_data(piece.data(), static_cast<std::size_t>(got));
+      given_ += static_cast<std::uint64_t>(got);
+    } else {
+      message.mutable_input()->set_ends(true);
+      reads_input_ = false;
+    }
+    for (NodeOfStep& node : nodes_) {
+      if (!node.over()) {
+        node.channel->Send(message);
       }
-      task.lines.Close();
     }
-    std::fflush(stdout);
   }
+
+  void Print(const v1::StepOutput& output) {
+    const std::optional<int>& only = output.is_error() ? only_errors_ : only_output_;
+    if (only && *only != output.rank()) {
+      return;
+    }
+    const int target = TargetOf(output.is_error());
+    if (!options_.label) {
+      return WriteAll(target, output.data());
+    }
+    std::string& begun = lines_[{output.rank(), output.is_error()}];
+    begun += output.data();
+    std::string text;
+    std::size_t from = 0;
+    for (std::size_t end = 0; (end = begun.find('\n', from)) != std::string::npos; from = end + 1) {
+      text += LabelOf(output.rank()) + begun.substr(from, end - from) + "\n";
+    }
+    begun.erase(0, from);
+    WriteAll(target, text);
+  }
+
+  // As wide as that of the last rank.
+  [[nodiscard]] std::string LabelOf(int rank) const {
+    return fmt::format("{:>{}}: ", rank, std::to_string(options_.tasks - 1).size());
+  }
+
+  void FlushLines() {
+    for (const auto& [of, begun] : lines_) {
+      if (!begun.empty()) {
+        WriteAll(TargetOf(of.second), LabelOf(of.first) + begun + "\n");
+      }
+    }
+  }
+
+  // ---------------------------------------------------------------------------- signals and ends
 
   void TakeSignals() {
     signalfd_siginfo signal{};
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
       if (signal.ssi_signo == SIGCHLD) {
-        Reap();
-      } else if (!IsAbove(static_cast<pid_t>(signal.ssi_pid))) {
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
+      } else {
         SignalAll(static_cast<int>(signal.ssi_signo));
       }
     }
-    Reap();
   }
 
-  // Who is above this process signals all processes of the job: the tasks have the signal, too.
-  static bool IsAbove(pid_t sender) {
-    for (pid_t pid = getppid(); pid > 1;) {
-      if (pid == sender) {
-        return true;
-      }
-      const std::optional<Process> process = FindProcess(pid);
-      pid = process ? process->parent : 0;
-    }
-    return false;
+  static void SendSignalTo(NodeOfStep& node, int signal) {
+    v1::StepMessage message;
+    message.set_signal(signal);
+    node.channel->Send(message);
   }
 
   void SignalAll(int signal) {
-    for (const Task& task : tasks_) {
-      if (task.running) {
-        kill(task.pid, signal);
+    for (NodeOfStep& node : nodes_) {
+      if (node.channel && !node.over()) {
+        SendSignalTo(node, signal);
       }
+    }
+    if (call_end_) {
+      signals_before_.push_back(signal);
     }
   }
 
-  void Reap() {
-    int status = 0;
-    pid_t pid = 0;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-      const auto task = std::find_if(tasks_.begin(), tasks_.end(),
-                                     [pid](const Task& one) { return one.pid == pid; });
-      if (task == tasks_.end() || !task->running) {
-        continue;
-      }
-      task->running = false;
-      NoteEnd(static_cast<int>(task - tasks_.begin()), status);
+  void NoteEnd(NodeOfStep& node, const v1::StepEnd& end) {
+    if (std::erase(node.running, end.rank()) == 0) {
+      return;
     }
-  }
-
-  void NoteEnd(int rank, int status) {
+    const int status = end.wait_status();
     const int code = WIFSIGNALED(status) ? kBySignal + WTERMSIG(status) : WEXITSTATUS(status);
     if (code == 0) {
       return;
     }
     const std::string how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
                                                 : fmt::format("Exited with exit code {}", code);
-    fmt::print(stderr, "srun: error: {}: task {}: {}\n", names_.node, rank, how);
+    auto same = std::find_if(untold_.begin(), untold_.end(), [&](const UntoldEnds& ends) {
+      return ends.node == node.name && ends.how == how;
+    });
+    if (same == untold_.end()) {
+      same = untold_.insert(untold_.end(), {.node = node.name, .how = how, .ranks = {}});
+    }
+    same->ranks.push_back(end.rank());
+    if (!tell_at_) {
+      tell_at_ = StepClock::now() + kUntilTold;
+    }
     status_ = std::max(status_, code);
     if (options_.kill_on_bad_exit && !killed_) {
       killed_ = true;
+      kill_at_ = StepClock::now() + kKillWait;
       SignalAll(SIGTERM);
     }
   }
 
+  void TellEnds(bool due) {
+    if (!due) {
+      return;
+    }
+    tell_at_.reset();
+    for (UntoldEnds& ends : untold_) {
+      std::sort(ends.ranks.begin(), ends.ranks.end());
+      Complain(fmt::format("error: {}: task{} {}: {}", ends.node, ends.ranks.size() > 1 ? "s" : "",
+                           FoldedRanks(ends.ranks), ends.how));
+    }
+    untold_.clear();
+  }
+
   const StepOptions& options_;
-  const int number_;
-  StepNames names_;
-  std::vector<std::string> gpus_;
-  std::array<Claimed, 2> claims_;
-  sigset_t former_mask_{};
+  const v1::StartAttempt start_;
+  const std::vector<JobNode> job_;
+  StepClaims claims_;
+  StepLayout layout_;
+  int number_ = 0;
+  std::vector<NodeOfStep> nodes_;
+  std::vector<StepChannel> callers_;  // that have not proved anything yet
+  io::Descriptor listener_;
   io::Descriptor signals_;
-  io::Descriptor spool_;
-  std::vector<Task> tasks_;
+  std::optional<StepClock::time_point> call_end_;  // nodes have not called yet
+  std::optional<StepClock::time_point> kill_at_;
+  std::optional<StepClock::time_point> tell_at_;
+  std::vector<int> signals_before_;  // that have come since then
+  std::string output_file_;          // patterns of those that srun writes
+  std::string errors_file_;
+  io::Descriptor output_;
+  io::Descriptor errors_;
+  std::optional<int> only_output_;  // of that rank
+  std::optional<int> only_errors_;
+  std::map<std::pair<int, bool>, std::string> lines_;  // begun, by rank and stream
+  std::vector<UntoldEnds> untold_;
+  bool reads_input_ = false;
+  std::uint64_t given_ = 0;
+  std::uint64_t taken_ = 0;
+  std::map<int, std::uint64_t> by_node_;
   int status_ = 0;
   bool killed_ = false;
 };
 
-}  // namespace
-
-std::string StepFile(const std::string& pattern, const StepNames& names) {
-  std::string path;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%' || i + 1 == pattern.size()) {
-      path += pattern[i];
-      continue;
-    }
-    int width = 0;
-    for (++i; i + 1 < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9'; ++i) {
-      width = std::min(10, width * 10 + (pattern[i] - '0'));
-    }
-    const auto padded = [width](const std::string& number) {
-      return fmt::format("{:0>{}}", number, width);
-    };
-    switch (pattern[i]) {
-      case 'j':
-        path += padded(names.job);
-        break;
-      case 'J':
-        path += fmt::format("{}.{}", names.job, names.number);
-        break;
-      case 'A':
-        path += padded(names.array.empty() ? names.job : names.array);
-        break;
-      case 'a':
-        path += padded(names.index.empty() ? "4294967294" : names.index);
-        break;
-      case 's':
-        path += padded(std::to_string(names.number));
-        break;
-      case 't':
-        path += padded(std::to_string(names.task));
-        break;
-      case 'n':
-        path += padded("0");
-        break;
-      case 'x':
-        path += names.name;
-        break;
-      case 'u':
-        path += names.user;
-        break;
-      case 'N':
-        path += names.node.substr(0, names.node.find('.'));
-        break;
-      case '%':
-        path += '%';
-        break;
-      default:
-        path += fmt::format("%{}", pattern[i]);
-        break;
-    }
+// Of the attempt in which this process is.
+Result<v1::StartAttempt> StartOfAttempt() {
+  ASSIGN_OR_RETURN(const AttemptFolder folder,
+                   AttemptFolder::At(JobVariable(AttemptFolder::kMarkVariable)));
+  ASSIGN_OR_RETURN(v1::StartAttempt start, folder.ReadStart());
+  if (start.node_rank() > 0) {
+    return Failed(fmt::format(
+        "steps start on the first node of a job, where its script runs; this is {}", start.node()));
   }
-  return path;
+  return start;
 }
+
+}  // namespace
 
 int RunStep(const StepOptions& options) {
   for (const std::string& note : options.notes) {
-    fmt::print(stderr, "srun: {}\n", note);
+    Complain(note);
   }
-  return RunningStep(options).Run();
+  Result<v1::StartAttempt> start = StartOfAttempt();
+  if (!start.ok()) {
+    Complain("error: " + start.error().message);
+    return 1;
+  }
+  return RunningStep(options, std::move(start).value()).Run();
 }
 
 }  // namespace trainyard::supervisor

@@ -2,29 +2,53 @@
 #include "supervisor/steps/step_claims.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/file.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace trainyard::supervisor {
+namespace {
 
-std::optional<Claimed> TryClaim(const std::string& folder, const std::string& kind,
-                                std::span<const std::string> names, std::size_t count) {
+constexpr off_t kOfNode = off_t{1} << 20;  // places
+constexpr off_t kFirstGpu = off_t{1} << 19;
+
+io::Descriptor OpenClaims(const std::string& path) {
   constexpr mode_t kMine = 0600;
-  Claimed claimed;
-  for (const std::string& name : names) {
-    if (claimed.names.size() == count) {
-      break;
-    }
-    const std::string path = fmt::format("{}/step-{}-{}", folder, kind, name);
-    io::Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
-    if (file.get() >= 0 && flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-      claimed.names.push_back(name);
-      claimed.locks.push_back(std::move(file));
+  return io::Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
+}
+
+// One place. It belongs to the open file, so that it ends with the last process that has that.
+struct flock LockOf(Claimable kind, int node, int place) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = node * kOfNode + (kind == Claimable::kGpu ? kFirstGpu : 0) + place;
+  lock.l_len = 1;
+  return lock;
+}
+
+}  // namespace
+
+StepClaims::StepClaims(std::string path) : path_(std::move(path)), file_(OpenClaims(path_)) {}
+
+std::vector<int> StepClaims::Free(Claimable kind, int node, int total) const {
+  std::vector<int> free;
+  for (int place = 0; place < total; ++place) {
+    struct flock lock = LockOf(kind, node, place);
+    if (fcntl(file_.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) {
+      free.push_back(place);
     }
   }
-  return claimed.names.size() == count ? std::optional(std::move(claimed)) : std::nullopt;
+  return free;
 }
+
+bool StepClaims::Claim(Claimable kind, int node, const std::vector<int>& places) {
+  return std::all_of(places.begin(), places.end(), [&](int place) {
+    struct flock lock = LockOf(kind, node, place);
+    return fcntl(file_.get(), F_OFD_SETLK, &lock) == 0;
+  });
+}
+
+void StepClaims::ReleaseAll() { file_ = OpenClaims(path_); }
 
 }  // namespace trainyard::supervisor

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps of one attempt on one node hold of its CPUs and GPUs while they run side by side. A
-// claim is a lock on a file of the attempt: it ends with the process that has it, however that
-// ends.
+// What steps of one attempt hold of its CPUs and GPUs while they run side by side. Claims are locks
+// on places of a file on the node of the script: they end with the process that has them, however
+// that ends.
 #pragma once
 
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -13,15 +11,22 @@
 
 namespace trainyard::supervisor {
 
-struct Claimed {
-  std::vector<std::string> names{};  // ascending, as they were given
-  std::vector<io::Descriptor> locks{};
-};
+enum class Claimable : unsigned char { kCpu, kGpu };
 
-// So many of `names` that no other process has claimed. None: there are not so many; nothing is
-// claimed then. `kind` keeps apart what has the same names: "gpu", "cpu".
-[[nodiscard]] std::optional<Claimed> TryClaim(const std::string& folder, const std::string& kind,
-                                              std::span<const std::string> names,
-                                              std::size_t count);
+class StepClaims {
+ public:
+  // Of the file, which is made if need be.
+  explicit StepClaims(std::string path);
+
+  // Which of the first `total` on that node no other step has, ascending.
+  [[nodiscard]] std::vector<int> Free(Claimable kind, int node, int total) const;
+  // Claims them until this object ends or ReleaseAll(). False: another step has one of them.
+  [[nodiscard]] bool Claim(Claimable kind, int node, const std::vector<int>& places);
+  void ReleaseAll();
+
+ private:
+  std::string path_;
+  io::Descriptor file_;
+};
 
 }  // namespace trainyard::supervisor

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/name_list.h"
 #include "base/text.h"
@@ -17,38 +18,16 @@
 namespace trainyard::supervisor {
 namespace {
 
-// Those that srun takes and that change nothing of a step on one node.
-constexpr std::array kWithValue{"mpi",
-                                "cpu-bind",
-                                "mem",
-                                "mem-per-cpu",
-                                "mem-per-gpu",
-                                "mem-bind",
-                                "gpu-bind",
-                                "threads-per-core",
-                                "job-name",
-                                "partition",
-                                "account",
-                                "time",
-                                "hint",
-                                "distribution",
-                                "threads",
-                                "wait",
-                                "qos",
-                                "comment",
-                                "exclude",
-                                "constraint",
-                                "cpus-per-gpu",
-                                "acctg-freq",
-                                "gpu-freq",
-                                "network",
-                                "open-mode",
-                                "relative",
-                                "ntasks-per-core",
-                                "jobid",
-                                "cpu-freq",
-                                "profile",
-                                "ntasks-per-gpu",
+// Those that srun takes and that change nothing of a step here.
+constexpr std::array kWithValue{"mpi",          "cpu-bind",         "mem",
+                                "mem-per-cpu",  "mem-per-gpu",      "mem-bind",
+                                "gpu-bind",     "threads-per-core", "job-name",
+                                "partition",    "account",          "time",
+                                "hint",         "threads",          "wait",
+                                "qos",          "comment",          "constraint",
+                                "cpus-per-gpu", "acctg-freq",       "gpu-freq",
+                                "network",      "ntasks-per-core",  "jobid",
+                                "cpu-freq",     "profile",          "ntasks-per-gpu",
                                 "gres-flags"};
 constexpr std::array kFlags{"exact",     "unbuffered",   "quiet",   "verbose",
                             "exclusive", "preserve-env", "no-kill", "quit-on-interrupt"};
@@ -71,8 +50,13 @@ enum Own : int {
   kOvercommit,
   kOverlap,
   kGpus,
+  kGpusPerNode,
   kGres,
   kExport,
+  kExclude,
+  kRelative,
+  kDistribution,
+  kOpenMode,
   kNotHereYet,
   kPassed,
 };
@@ -94,9 +78,13 @@ std::vector<option> LongOptions() {
       {"overcommit", no_argument, nullptr, kOvercommit},
       {"overlap", no_argument, nullptr, kOverlap},
       {"gpus", required_argument, nullptr, kGpus},
-      {"gpus-per-node", required_argument, nullptr, kGpus},
+      {"gpus-per-node", required_argument, nullptr, kGpusPerNode},
       {"gres", required_argument, nullptr, kGres},
       {"export", required_argument, nullptr, kExport},
+      {"exclude", required_argument, nullptr, kExclude},
+      {"relative", required_argument, nullptr, kRelative},
+      {"distribution", required_argument, nullptr, kDistribution},
+      {"open-mode", required_argument, nullptr, kOpenMode},
   };
   for (const char* const name : kNotHere) {
     options.push_back({name, optional_argument, nullptr, kNotHereYet});
@@ -139,6 +127,12 @@ int OwnOf(int letter) {
       return kGpus;
     case 'O':
       return kOvercommit;
+    case 'x':
+      return kExclude;
+    case 'r':
+      return kRelative;
+    case 'm':
+      return kDistribution;
     default:
       return letter;
   }
@@ -152,25 +146,33 @@ Result<int> CountOf(const char* option, std::string_view text) {
 }
 
 // What the job has, by its variables.
-struct Job {
+struct StepsJob {
   int nodes = 1;
   int tasks = 0;  // 0: it does not say
-  int cpus_here = 0;
+  std::vector<std::string> names;
   std::string number;
-  std::string node;
 };
 
-class Reader {
+class StepReader {
  public:
-  explicit Reader(const StepOptions::Environment& environment) {
+  explicit StepReader(const StepOptions::Environment& environment) {
     const auto count = [&environment](const char* name) {
       return base::ToInteger<int>(environment(name)).value_or(0);
     };
-    job_.nodes = std::max(1, count("SLURM_NNODES"));
+    const auto is_on = [&environment](const char* name) {
+      const std::string value = environment(name);
+      return !value.empty() && value != "0";
+    };
+    const int nodes = count("SLURM_JOB_NUM_NODES");
+    job_.nodes = std::max(1, nodes > 0 ? nodes : count("SLURM_NNODES"));
     job_.tasks = count("SLURM_NTASKS");
-    job_.cpus_here = count("SLURM_CPUS_ON_NODE");
     job_.number = environment("SLURM_JOB_ID");
-    job_.node = environment("SLURMD_NODENAME");
+    if (auto names = base::ExpandNames(environment("SLURM_JOB_NODELIST")); names.ok()) {
+      job_.names = std::move(names).value();
+    }
+    tasks_per_node_ = base::ToInteger<int>(environment("SLURM_NTASKS_PER_NODE"));
+    step_.label = is_on("SLURM_LABELIO");
+    step_.kill_on_bad_exit = is_on("SLURM_KILL_BAD_EXIT");
     const std::string per_task = environment("SLURM_GPUS_PER_TASK");
     step_.gpus_per_task =
         base::ToInteger<int>(std::string_view(per_task).substr(per_task.rfind(':') + 1))
@@ -229,6 +231,8 @@ class Reader {
         return &step_.folder;
       case kExport:
         return &step_.exported;
+      case kExclude:
+        return &excluded_;
       default:
         return nullptr;
     }
@@ -247,7 +251,13 @@ class Reader {
         step_.kill_on_bad_exit = value != "0" && value != "=0";
         return {};
       case kOvercommit:
-        overcommits_ = true;
+        step_.overcommits = true;
+        return {};
+      case kDistribution:
+        step_.cyclic = value.starts_with("cyclic");
+        return {};
+      case kOpenMode:
+        step_.appends = value.starts_with("a");
         return {};
       case kOverlap:
         step_.overlaps = true;
@@ -277,19 +287,37 @@ class Reader {
         ASSIGN_OR_RETURN(step_.cpus_per_task, CountOf("--cpus-per-task", value));
         return {};
       }
+      case kRelative: {
+        const auto first = base::ToInteger<int>(value);
+        if (!first || *first < 0 || *first >= job_.nodes) {
+          return InvalidArgument(
+              fmt::format("Invalid numeric value \"{}\" for --relative.", value));
+        }
+        step_.first_node = *first;
+        return {};
+      }
       case kGpusPerTask: {
+        ForgetGpus();
         ASSIGN_OR_RETURN(step_.gpus_per_task, CountOf("--gpus-per-task", behind_type));
         return {};
       }
       case kGpus: {
+        ForgetGpus();
         ASSIGN_OR_RETURN(step_.gpus, CountOf("--gpus", behind_type));
+        return {};
+      }
+      case kGpusPerNode: {
+        ForgetGpus();
+        ASSIGN_OR_RETURN(step_.gpus_per_node, CountOf("--gpus-per-node", behind_type));
         return {};
       }
       case kGres: {
         if (value.starts_with("gpu")) {
-          ASSIGN_OR_RETURN(step_.gpus, CountOf("--gres", value.find(':') == std::string::npos
-                                                             ? std::string_view("1")
-                                                             : behind_type));
+          ForgetGpus();
+          ASSIGN_OR_RETURN(
+              step_.gpus_per_node,
+              CountOf("--gres",
+                      value.find(':') == std::string::npos ? std::string_view("1") : behind_type));
         }
         return {};
       }
@@ -298,65 +326,76 @@ class Reader {
     }
   }
 
-  // On which nodes, and with how many tasks.
-  Status Settle() {
-    if (step_.command.empty()) {
-      return InvalidArgument("No command given to execute.");
-    }
-    int nodes = nodes_.value_or(job_.nodes);
+  void ForgetGpus() { step_.gpus = step_.gpus_per_node = step_.gpus_per_task = 0; }
+
+  [[nodiscard]] Error NotAvailable() const {
+    return InvalidArgument(
+        fmt::format("Unable to create step for job {}: Requested node configuration is not "
+                    "available",
+                    job_.number));
+  }
+
+  Status TakeNodeLists() {
     if (!node_list_.empty()) {
-      ASSIGN_OR_RETURN(const std::vector<std::string> named, base::ExpandNames(node_list_));
-      nodes = static_cast<int>(named.size());
-      if (nodes == 1 && named.front() != job_.node) {
-        return OnSeveral();
+      ASSIGN_OR_RETURN(step_.node_list, base::ExpandNames(node_list_));
+    }
+    if (!excluded_.empty()) {
+      ASSIGN_OR_RETURN(step_.excluded, base::ExpandNames(excluded_));
+    }
+    for (const std::string& name : step_.node_list) {
+      if (!job_.names.empty() &&
+          std::find(job_.names.begin(), job_.names.end(), name) == job_.names.end()) {
+        return NotAvailable();
       }
-    }
-    if (tasks_ && *tasks_ < nodes) {
-      if (!nodes_ && node_list_.empty()) {
-        step_.notes.push_back(
-            fmt::format("Warning: can't run {} processes on {} nodes, setting nnodes to {}",
-                        *tasks_, nodes, *tasks_));
-      }
-      nodes = *tasks_;
-    }
-    if (nodes > job_.nodes) {
-      return InvalidArgument(
-          fmt::format("Unable to create step for job {}: Requested node "
-                      "configuration is not available",
-                      job_.number));
-    }
-    if (nodes > 1) {
-      return OnSeveral();
-    }
-    const int of_job = job_.nodes == 1 ? job_.tasks : 0;
-    step_.tasks = tasks_.value_or(tasks_per_node_.value_or(std::max(1, of_job)));
-    step_.cpus_here =
-        overcommits_ || job_.cpus_here == 0 ? 0 : std::max(job_.cpus_here, job_.tasks);
-    if (std::find(step_.command.begin(), step_.command.end(), ":") != step_.command.end()) {
-      return Failed("steps of several parts (':') are not here; expected one command");
-    }
-    if (step_.cpus_here > 0 && step_.tasks * step_.cpus_per_task > step_.cpus_here) {
-      return InvalidArgument(
-          fmt::format("Unable to create step for job {}: More processors requested than permitted",
-                      job_.number));
     }
     return {};
   }
 
-  [[nodiscard]] Error OnSeveral() const {
-    return Failed(fmt::format(
-        "a step on other nodes than {}, where the script runs, is not here yet; submit the script "
-        "with --workers per-node, and call the command without srun",
-        job_.node));
+  // On how many nodes, and with how many tasks.
+  Status Settle() {
+    if (step_.command.empty()) {
+      return InvalidArgument("No command given to execute.");
+    }
+    if (std::find(step_.command.begin(), step_.command.end(), ":") != step_.command.end()) {
+      return Failed("steps of several parts (':') are not here; expected one command");
+    }
+    RETURN_IF_ERROR(TakeNodeLists());
+    int nodes = nodes_.value_or(job_.nodes);
+    const std::optional<int> tasks = tasks_           ? tasks_
+                                     : job_.tasks > 0 ? std::optional(job_.tasks)
+                                                      : std::nullopt;
+    step_.tasks = tasks.value_or(nodes * tasks_per_node_.value_or(1));
+    if (step_.tasks < nodes) {
+      step_.notes.push_back(
+          fmt::format("Warning: can't run {} processes on {} nodes, setting nnodes to {}",
+                      step_.tasks, nodes, step_.tasks));
+      nodes = step_.tasks;
+    }
+    if (tasks_per_node_ && step_.tasks != nodes && *tasks_per_node_ * nodes != step_.tasks) {
+      step_.notes.push_back(
+          fmt::format("Warning: can't honor --ntasks-per-node set to {} which doesn't match the "
+                      "requested tasks {} with the number of requested nodes {}. Ignoring "
+                      "--ntasks-per-node.",
+                      *tasks_per_node_, step_.tasks, nodes));
+    }
+    if (nodes > job_.nodes) {
+      return InvalidArgument(
+          fmt::format("Only allocated {} nodes asked for {}", job_.nodes, nodes));
+    }
+    if (step_.node_list.size() > static_cast<std::size_t>(nodes)) {
+      step_.node_list.resize(static_cast<std::size_t>(nodes));
+    }
+    step_.nodes = nodes;
+    return {};
   }
 
-  Job job_;
+  StepsJob job_;
   StepOptions step_;
   std::optional<int> tasks_;
   std::optional<int> nodes_;
   std::optional<int> tasks_per_node_;
   std::string node_list_;
-  bool overcommits_ = false;
+  std::string excluded_;
 };
 
 }  // namespace
@@ -368,7 +407,7 @@ std::string JobVariable(const char* name) {
 
 Result<StepOptions> StepOptions::Read(const std::vector<std::string>& words,
                                       const Environment& environment) {
-  return Reader(environment).Read(words);
+  return StepReader(environment).Read(words);
 }
 
 }  // namespace trainyard::supervisor

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/steps/step.h"
-
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "supervisor/steps/slurm_tools.h"
+#include "supervisor/steps/step_channel.h"
 #include "supervisor/steps/step_claims.h"
+#include "supervisor/steps/step_files.h"
+#include "supervisor/steps/step_layout.h"
+#include "supervisor/steps/step_options.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::supervisor {
@@ -29,21 +37,20 @@ class StepOptionsTest : public testing::Test {
   }
 
   std::map<std::string, std::string> variables_{{"SLURM_JOB_ID", "7"},
-                                                {"SLURM_NNODES", "1"},
-                                                {"SLURM_NTASKS", "4"},
-                                                {"SLURM_CPUS_ON_NODE", "8"},
-                                                {"SLURMD_NODENAME", "n0"}};
+                                                {"SLURM_JOB_NUM_NODES", "1"},
+                                                {"SLURM_JOB_NODELIST", "n0"},
+                                                {"SLURM_NTASKS", "4"}};
 };
 
 TEST_F(StepOptionsTest, TasksAreTheJobsUnlessOptionsSayOthers) {
   EXPECT_EQ(TasksOf({}), 4);
   EXPECT_EQ(TasksOf({"-n2"}), 2);
   EXPECT_EQ(TasksOf({"--ntasks=3"}), 3);
-  EXPECT_EQ(TasksOf({"-N1", "--ntasks-per-node=2"}), 2);
   EXPECT_EQ(TasksOf({"-n", "8"}), 8);
   EXPECT_EQ(TasksOf({"-w", "n0", "-n", "1"}), 1);
   variables_["SLURM_NTASKS"] = "";
   EXPECT_EQ(TasksOf({}), 1);
+  EXPECT_EQ(TasksOf({"-N1", "--ntasks-per-node=2"}), 2);
 }
 
 TEST_F(StepOptionsTest, WhatFollowsTheCommandIsItsOwn) {
@@ -58,25 +65,48 @@ TEST_F(StepOptionsTest, WhatFollowsTheCommandIsItsOwn) {
 }
 
 TEST_F(StepOptionsTest, WhatTheJobHasNotIsRefusedInSlurmsWords) {
-  EXPECT_EQ(ErrorOf({"-n", "9", "true"}),
-            "Unable to create step for job 7: More processors requested than permitted");
-  EXPECT_EQ(ErrorOf({"-n", "9", "-O", "true"}), "");
-  EXPECT_EQ(ErrorOf({"-N2", "true"}),
+  EXPECT_EQ(ErrorOf({"-N2", "true"}), "Only allocated 1 nodes asked for 2");
+  EXPECT_EQ(ErrorOf({"-w", "n7", "true"}),
             "Unable to create step for job 7: Requested node configuration is not available");
   EXPECT_EQ(ErrorOf({"--nonsense", "true"}), "unrecognized option '--nonsense'");
   EXPECT_EQ(ErrorOf({"-n", "many", "true"}), "Invalid numeric value \"many\" for --ntasks.");
+  EXPECT_EQ(ErrorOf({"-r1", "true"}), "Invalid numeric value \"1\" for --relative.");
   EXPECT_EQ(ErrorOf({"-n", "2"}), "No command given to execute.");
+}
+
+// As a real Slurm says them.
+TEST_F(StepOptionsTest, NodesAndTasksThatDoNotGoTogetherAreTold) {
+  variables_["SLURM_JOB_NUM_NODES"] = "2";
+  variables_["SLURM_JOB_NODELIST"] = "n[0-1]";
+  variables_["SLURM_NTASKS_PER_NODE"] = "2";
+  const auto notes = [this](std::vector<std::string> words) {
+    words.emplace_back("true");
+    return Read(words).value().notes;
+  };
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(notes({}), Lines());
+  EXPECT_EQ(notes({"-n1"}), (Lines{"Warning: can't run 1 processes on 2 nodes, setting nnodes to "
+                                   "1"}));
+  EXPECT_EQ(Read({"-n1", "true"}).value().nodes, 1);
+  EXPECT_EQ(notes({"-N2", "-n2"}), Lines());
+  EXPECT_EQ(notes({"-n3"}),
+            (Lines{"Warning: can't honor --ntasks-per-node set to 2 which doesn't match the "
+                   "requested tasks 3 with the number of requested nodes 2. Ignoring "
+                   "--ntasks-per-node."}));
+  EXPECT_EQ(TasksOf({"--ntasks-per-node=1"}), 4) << "those of the job count";
 }
 
 TEST_F(StepOptionsTest, GpusAreOfTheStepOrOfEachTask) {
   EXPECT_EQ(Read({"--gpus=2", "true"}).value().gpus, 2);
   EXPECT_EQ(Read({"-G", "a100:2", "true"}).value().gpus, 2);
-  EXPECT_EQ(Read({"--gres=gpu:a100:3", "true"}).value().gpus, 3);
-  EXPECT_EQ(Read({"--gres=none", "true"}).value().gpus, 0);
+  EXPECT_EQ(Read({"--gres=gpu:a100:3", "true"}).value().gpus_per_node, 3);
+  EXPECT_EQ(Read({"--gpus-per-node=2", "true"}).value().gpus_per_node, 2);
+  EXPECT_EQ(Read({"--gres=none", "true"}).value().gpus_per_node, 0);
   EXPECT_EQ(Read({"--gpus-per-task=1", "true"}).value().gpus_per_task, 1);
   EXPECT_EQ(Read({"true"}).value().gpus_per_task, 0);
   variables_["SLURM_GPUS_PER_TASK"] = "a100:2";
   EXPECT_EQ(Read({"true"}).value().gpus_per_task, 2) << "as the script's lines say";
+  EXPECT_EQ(Read({"-G1", "true"}).value().gpus_per_task, 0) << "the step's own go before them";
 }
 
 TEST_F(StepOptionsTest, WhatWouldBeAnotherProgramIsRefused) {
@@ -85,30 +115,130 @@ TEST_F(StepOptionsTest, WhatWouldBeAnotherProgramIsRefused) {
   EXPECT_NE(ErrorOf({"-n1", "a", ":", "-n1", "b"}), "");
 }
 
-TEST(StepClaimsTest, WhatOneStepHasIsNotGivenToAnother) {
-  const ScratchFolder folder;
-  const std::vector<std::string> gpus{"0", "1", "2"};
-  std::optional<Claimed> two = TryClaim(folder.path(), "gpu", gpus, 2);
-  ASSERT_TRUE(two);
-  EXPECT_EQ(two->names, (std::vector<std::string>{"0", "1"}));
-  EXPECT_FALSE(TryClaim(folder.path(), "gpu", gpus, 2));
-  const std::optional<Claimed> one = TryClaim(folder.path(), "gpu", gpus, 1);
-  ASSERT_TRUE(one);
-  EXPECT_EQ(one->names, (std::vector<std::string>{"2"}));
-  EXPECT_TRUE(TryClaim(folder.path(), "cpu", gpus, 3)) << "of another kind";
-  two.reset();
-  EXPECT_TRUE(TryClaim(folder.path(), "gpu", gpus, 2));
+class StepLayoutTest : public testing::Test {
+ protected:
+  [[nodiscard]] StepClaims Claims() const { return StepClaims(folder_.path() + "/claims"); }
+  // "n0: 0,1 (0); n1: 2 (1)": ranks, and places of GPUs; or what is wrong.
+  std::string Placed(const StepOptions& step, StepClaims& claims) const {
+    const Result<StepLayout> layout = PlaceStep(step, nodes_, claims);
+    if (!layout.ok()) {
+      return layout.error().message;
+    }
+    std::string text;
+    for (const NodePart& part : layout.value().parts) {
+      text += (text.empty() ? "" : "; ") + nodes_[static_cast<std::size_t>(part.node)].name + ":";
+      for (const int rank : part.ranks) {
+        text += " " + std::to_string(rank);
+      }
+      for (const int gpu : part.gpus) {
+        text += " g" + std::to_string(gpu);
+      }
+    }
+    return text;
+  }
+  std::string Alone(const StepOptions& step) const {
+    StepClaims claims = Claims();
+    return Placed(step, claims);
+  }
+
+  ScratchFolder folder_;
+  std::vector<JobNode> nodes_{{.name = "n0", .cpus = 2, .gpus = 2},
+                              {.name = "n1", .cpus = 2, .gpus = 2}};
+};
+
+TEST_F(StepLayoutTest, TasksOfANodeFollowOneAnother) {
+  EXPECT_EQ(Alone({.tasks = 4, .nodes = 2}), "n0: 0 1; n1: 2 3");
+  EXPECT_EQ(Alone({.tasks = 3, .nodes = 2}), "n0: 0 1; n1: 2");
+  EXPECT_EQ(Alone({.tasks = 4, .nodes = 2, .cyclic = true}), "n0: 0 2; n1: 1 3");
+  EXPECT_EQ(Alone({.tasks = 1, .nodes = 1, .node_list = {"n1"}}), "n1: 0");
+  EXPECT_EQ(Alone({.tasks = 1, .nodes = 1, .excluded = {"n0"}}), "n1: 0");
+  EXPECT_EQ(Alone({.tasks = 1, .nodes = 1, .first_node = 1}), "n1: 0");
+  nodes_[1].cpus = 4;
+  EXPECT_EQ(Alone({.tasks = 4, .nodes = 1}), "n1: 0 1 2 3") << "where there is room";
+  EXPECT_EQ(Alone({.tasks = 6, .nodes = 2}), "n0: 0 1; n1: 2 3 4 5");
 }
 
-TEST_F(StepOptionsTest, StepsOnOtherNodesAreNotHereYet) {
-  variables_["SLURM_NNODES"] = "2";
-  EXPECT_NE(ErrorOf({"true"}).find("is not here yet"), std::string::npos);
-  EXPECT_NE(ErrorOf({"-w", "n1", "true"}).find("is not here yet"), std::string::npos);
-  EXPECT_EQ(TasksOf({"-N1", "-n1"}), 1);
-  const StepOptions one = Read({"-n1", "true"}).value();
-  EXPECT_EQ(
-      one.notes,
-      (std::vector<std::string>{"Warning: can't run 1 processes on 2 nodes, setting nnodes to 1"}));
+TEST_F(StepLayoutTest, GpusAreOfTasksOfNodesOrOfTheStep) {
+  EXPECT_EQ(Alone({.tasks = 4, .nodes = 2, .gpus_per_task = 1}), "n0: 0 1 g0 g1; n1: 2 3 g0 g1");
+  EXPECT_EQ(Alone({.tasks = 2, .nodes = 2, .gpus_per_node = 1}), "n0: 0 g0; n1: 1 g0");
+  EXPECT_EQ(Alone({.tasks = 2, .nodes = 2, .gpus = 3}), "n0: 0 g0 g1; n1: 1 g0");
+}
+
+TEST_F(StepLayoutTest, WhatTheJobNeverHasIsToldInSlurmsWords) {
+  EXPECT_EQ(Alone({.tasks = 5, .nodes = 2}), "More processors requested than permitted");
+  EXPECT_EQ(Alone({.tasks = 5, .nodes = 2, .overcommits = true}), "n0: 0 1 2; n1: 3 4");
+  EXPECT_EQ(Alone({.tasks = 2, .nodes = 2, .gpus = 5}),
+            "Invalid generic resource (gres) specification");
+  EXPECT_EQ(Alone({.tasks = 2, .nodes = 2, .excluded = {"n0"}}),
+            "Requested node configuration is not available");
+}
+
+TEST_F(StepLayoutTest, StepsSideBySideShareOutTheNodes) {
+  StepClaims first = Claims();
+  StepClaims second = Claims();
+  StepClaims third = Claims();
+  const StepOptions one{.tasks = 1, .nodes = 1, .gpus_per_task = 2};
+  EXPECT_EQ(Placed(one, first), "n0: 0 g0 g1");
+  EXPECT_EQ(Placed(one, second), "n1: 0 g0 g1");
+  EXPECT_EQ(Placed(one, third), "Requested nodes are busy");
+  EXPECT_EQ(Alone({.tasks = 1, .nodes = 1, .gpus = 1, .overlaps = true}), "n0: 0 g0");
+  EXPECT_EQ(Alone({.tasks = 2, .nodes = 2}), "n0: 0; n1: 1") << "CPUs are left";
+  first.ReleaseAll();
+  EXPECT_EQ(Placed(one, third), "n0: 0 g0 g1");
+}
+
+class StepChannelTest : public testing::Test {
+ protected:
+  void Connect(const std::string& of_srun, const std::string& of_tasks) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    srun_.emplace(io::Descriptor(ends[0]), StepChannel::Side::kSrun, of_srun);
+    tasks_.emplace(io::Descriptor(ends[1]), StepChannel::Side::kTasks, of_tasks);
+  }
+  // What one side has said arrives.
+  static std::optional<v1::StepMessage> Pass(StepChannel& from, StepChannel& to) {
+    std::optional<v1::StepMessage> message;
+    for (int round = 0; round < 4 && !message; ++round) {
+      static_cast<void>(from.Transfer());
+      static_cast<void>(from.Take());
+      static_cast<void>(to.Transfer());
+      message = to.Take();
+      static_cast<void>(to.Transfer());
+    }
+    return message;
+  }
+
+  std::optional<StepChannel> srun_;
+  std::optional<StepChannel> tasks_;
+};
+
+TEST_F(StepChannelTest, BothSidesHearOneAnother) {
+  Connect("secret", "secret");
+  v1::StepMessage message;
+  message.mutable_hello()->set_step(3);
+  tasks_->Send(message);
+  const std::optional<v1::StepMessage> heard = Pass(*tasks_, *srun_);
+  ASSERT_TRUE(heard);
+  EXPECT_EQ(heard->hello().step(), 3);
+  message.set_signal(15);
+  srun_->Send(message);
+  srun_->Send(message);
+  const std::optional<v1::StepMessage> first = Pass(*srun_, *tasks_);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->signal(), 15);
+  EXPECT_TRUE(tasks_->Take()) << "the same once more";
+}
+
+TEST_F(StepChannelTest, WhoDoesNotKnowTheSecretIsNotHeard) {
+  Connect("secret", "guessed");
+  v1::StepMessage message;
+  message.mutable_start()->add_command("rm");
+  srun_->Send(message);
+  EXPECT_FALSE(Pass(*srun_, *tasks_));
+  EXPECT_FALSE(tasks_->Transfer());
+  message.mutable_hello();
+  tasks_->Send(message);
+  EXPECT_FALSE(Pass(*tasks_, *srun_));
 }
 
 TEST(StepFileTest, PatternsAreThoseOfSlurm) {
@@ -122,6 +252,13 @@ TEST(StepFileTest, PatternsAreThoseOfSlurm) {
                         .task = 3};
   EXPECT_EQ(StepFile("step-%j-%t.txt", names), "step-7-3.txt");
   EXPECT_EQ(StepFile("%4j.%s.%J.%N.%n.%x.%u.%A_%a.%%", names), "0007.1.7.1.n0.0.bert.ann.5_2.%");
+}
+
+TEST(StepFileTest, FilesOfTasksAreTold) {
+  EXPECT_TRUE(IsOfEachTask("step-%j-%4t.txt"));
+  EXPECT_TRUE(IsOfEachTask("%N.out"));
+  EXPECT_FALSE(IsOfEachTask("slurm-%j.out"));
+  EXPECT_FALSE(IsOfEachTask("100%%t"));
 }
 
 TEST(ScontrolTest, ListsOfNodesAreExpandedAndFolded) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/launch/daemon_desk.h"
+#include "supervisor/launch/node_desk.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -13,7 +15,6 @@
 #include <optional>
 #include <random>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/try.h"
@@ -24,30 +25,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::chrono::seconds kToProve(10);  // that a caller knows the secret
+
 // ------------------------------------------------------------------------------------- the secret
-
-// The token of the submission, which is random unless the user has chosen it, for this attempt.
-std::string SecretOf(const v1::StartAttempt& start) {
-  return fmt::format("{} {} {}", start.id().job(), start.id().attempt(),
-                     start.launch().client_token());
-}
-
-std::string NewNonce() {
-  std::random_device random;
-  std::string nonce;
-  for (int i = 0; i < 4; ++i) {
-    nonce += fmt::format("{:08x}", random());
-  }
-  return nonce;
-}
 
 // Of what one side says in answer to the other side's nonce. `answers` tells the desk's words from
 // those of its callers.
 std::string MacOf(const std::string& secret, bool answers, const std::string& desks_nonce,
-                  const std::string& callers_nonce, const v1::DaemonCall& call) {
-  return io::HmacSha256(secret, fmt::format("{} {}:{} {}:{} {} {}", answers ? "desk" : "caller",
-                                            desks_nonce.size(), desks_nonce, callers_nonce.size(),
-                                            callers_nonce, call.node_rank(), call.command()));
+                  const std::string& callers_nonce, const v1::DeskCall& call) {
+  return io::HmacSha256(
+      secret, fmt::format("{} {}:{} {}:{} {} {} {}", answers ? "desk" : "caller",
+                          desks_nonce.size(), desks_nonce, callers_nonce.size(), callers_nonce,
+                          call.node_rank(), call.number(), call.command()));
 }
 
 // In a time that does not depend on where they differ.
@@ -98,19 +87,27 @@ io::Descriptor ListenAt(const char* host, int port) {
   });
 }
 
-// A caller's connection, which may wait.
+// A connection that nobody uses is not to be forgotten by what lies between its ends, and the end
+// of a machine is to be noticed.
+void KeepAlive(int socket) {
+  constexpr int kSeconds = 30;
+  const int on = 1;
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &kSeconds, sizeof(kSeconds));
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &kSeconds, sizeof(kSeconds));
+}
+
+// A caller's connection, which may wait: until `waker` can be read (-1: never).
 class Call {
  public:
-  explicit Call(const v1::StartAttempt& start)
+  explicit Call(const v1::StartAttempt& start, int waker = -1)
       : secret_(SecretOf(start)),
-        socket_(SocketFor(AddressesOf(start.master_address().c_str(), start.master_port()), 0,
-                          [](int socket, const addrinfo& at) {
-                            return connect(socket, at.ai_addr, at.ai_addrlen) == 0;
-                          })) {}
+        socket_(ConnectToMaster(start, start.master_port())),
+        waker_(waker) {}
 
   // None: nobody is there, or somebody else, or it has hung up.
-  std::optional<v1::DaemonCall> Say(v1::DaemonCall call) {
-    const std::optional<v1::DaemonCall> greeting = Hear();
+  std::optional<v1::DeskCall> Say(v1::DeskCall call) {
+    const std::optional<v1::DeskCall> greeting = Hear();
     if (!greeting.has_value()) {
       return std::nullopt;
     }
@@ -119,7 +116,7 @@ class Call {
     if (!Send(Framed(call))) {
       return std::nullopt;
     }
-    std::optional<v1::DaemonCall> answer = Hear();
+    std::optional<v1::DeskCall> answer = Hear();
     const bool genuine =
         answer.has_value() && answer->node_rank() == call.node_rank() &&
         AreSame(answer->mac(), MacOf(secret_, true, greeting->nonce(), call.nonce(), *answer));
@@ -140,12 +137,18 @@ class Call {
     return true;
   }
 
-  [[nodiscard]] std::optional<v1::DaemonCall> Hear() {
+  [[nodiscard]] std::optional<v1::DeskCall> Hear() {
     while (true) {
-      v1::DaemonCall call;
+      v1::DeskCall call;
       const Taken taken = TakeMessage(received_, call);
       if (taken != Taken::kNone) {
         return taken == Taken::kOne ? std::optional(std::move(call)) : std::nullopt;
+      }
+      std::array<pollfd, 2> awaited{pollfd{.fd = socket_.get(), .events = POLLIN, .revents = 0},
+                                    pollfd{.fd = waker_, .events = POLLIN, .revents = 0}};
+      if (!socket_.open() || (poll(awaited.data(), awaited.size(), -1) < 0 && errno != EINTR) ||
+          awaited[1].revents != 0) {
+        return std::nullopt;
       }
       std::array<char, 4096> bytes{};
       const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), 0);
@@ -158,43 +161,75 @@ class Call {
 
   std::string secret_;
   io::Descriptor socket_;
+  int waker_;
   std::string received_;
 };
 
 }  // namespace
 
+// The controller's secret; of one without, the token of the submission, which is random unless the
+// user has chosen it.
+std::string SecretOf(const v1::StartAttempt& start) {
+  const std::string& own = start.secret();
+  return fmt::format("{} {} {}", start.id().job(), start.id().attempt(),
+                     own.empty() ? start.launch().client_token() : own);
+}
+
+std::string NewNonce() {
+  std::random_device random;
+  std::string nonce;
+  for (int i = 0; i < 4; ++i) {
+    nonce += fmt::format("{:08x}", random());
+  }
+  return nonce;
+}
+
+io::Descriptor ConnectToMaster(const v1::StartAttempt& start, int port) {
+  return SocketFor(AddressesOf(start.master_address().c_str(), port), 0,
+                   [](int socket, const addrinfo& at) {
+                     KeepAlive(socket);
+                     return connect(socket, at.ai_addr, at.ai_addrlen) == 0;
+                   });
+}
+
+io::Descriptor ListenAtMaster(const v1::StartAttempt& start, int port) {
+  io::Descriptor socket = ListenAt(start.master_address().c_str(), port);
+  if (!socket.open() && errno == EADDRNOTAVAIL) {  // other machines have another name for it
+    socket = ListenAt(nullptr, port);
+  }
+  return socket;
+}
+
 // ----------------------------------------------------------------------------------------- the
 // desk
 
-DaemonDesk::DaemonDesk(io::Descriptor socket, const v1::StartAttempt& start)
+NodeDesk::NodeDesk(io::Descriptor socket, const v1::StartAttempt& start)
     : secret_(SecretOf(start)),
       nodes_(start.nodes()),
-      // Each node has one that asks and one that brings; strangers shall not keep them out.
-      callers_(std::move(socket), static_cast<std::size_t>(4 * start.nodes())) {}
+      // Each node has one that asks, and some bring; strangers shall not keep them out.
+      callers_(std::move(socket), static_cast<std::size_t>(4 * start.nodes() + 64)) {}
 
-Result<DaemonDesk> DaemonDesk::Open(const v1::StartAttempt& start) {
-  io::Descriptor socket = ListenAt(start.master_address().c_str(), start.master_port());
-  if (!socket.open() && errno == EADDRNOTAVAIL) {  // other machines have another name for it
-    socket = ListenAt(nullptr, start.master_port());
-  }
+Result<NodeDesk> NodeDesk::Open(const v1::StartAttempt& start) {
+  io::Descriptor socket = ListenAtMaster(start, start.master_port());
   if (!socket.open()) {
-    return Failed(fmt::format("port {} of '{}', where mpirun starts its daemons: {}",
-                              start.master_port(), start.master_address(),
-                              std::generic_category().message(errno)));
+    return Failed(fmt::format(
+        "port {} of '{}', where the other nodes ask for what they are to start: {}",
+        start.master_port(), start.master_address(), std::generic_category().message(errno)));
   }
-  return DaemonDesk(std::move(socket), start);
+  return NodeDesk(std::move(socket), start);
 }
 
-void DaemonDesk::Greet(Connection& connection) {
+void NodeDesk::Greet(Connection& connection) {
   connection.number = ++last_number_;
   Caller& caller = by_number_[connection.number];
   caller.nonce = NewNonce();
-  v1::DaemonCall greeting;
+  caller.since = Clock::now();
+  v1::DeskCall greeting;
   greeting.set_nonce(caller.nonce);
   connection.Send(Framed(greeting));
 }
 
-void DaemonDesk::Serve() {
+void NodeDesk::Serve() {
   do {  // a command that comes answers who has asked before
     news_ = false;
     callers_.Serve([this](Connection& connection) { Greet(connection); },
@@ -208,43 +243,54 @@ void DaemonDesk::Serve() {
   } while (news_);
 }
 
-bool DaemonDesk::ServeOne(Connection& connection) {
+bool NodeDesk::ServeOne(Connection& connection) {
   Caller& caller = by_number_[connection.number];
   const bool open = connection.Transfer();
-  v1::DaemonCall call;
+  v1::DeskCall call;
   const Taken taken = TakeMessage(connection.received(), call);
   if (taken == Taken::kMalformed || (taken == Taken::kOne && !Take(caller, std::move(call)))) {
+    return false;
+  }
+  if (caller.call.node_rank() == 0 && Clock::now() >= caller.since + kToProve) {
     return false;
   }
   Answer(caller, connection);
   return connection.Flush() && open;
 }
 
-bool DaemonDesk::Take(Caller& caller, v1::DaemonCall call) {
+bool NodeDesk::Take(Caller& caller, v1::DeskCall call) {
   const bool genuine = caller.call.node_rank() == 0 && call.node_rank() > 0 &&
                        call.node_rank() < nodes_ &&
                        AreSame(call.mac(), MacOf(secret_, false, caller.nonce, call.nonce(), call));
   if (!genuine) {
     return false;
   }
+  std::map<std::uint64_t, std::string>& commands = commands_[call.node_rank()];
   if (!call.command().empty()) {
-    commands_[call.node_rank()] = call.command();
+    commands[++last_command_] = call.command();
     news_ = true;
+  } else {
+    commands.erase(commands.begin(), commands.upper_bound(call.number()));
   }
   caller.call = std::move(call);
   return true;
 }
 
-void DaemonDesk::Answer(Caller& caller, Connection& connection) {
+void NodeDesk::Answer(Caller& caller, Connection& connection) {
   const int node = caller.call.node_rank();
-  const auto command = commands_.find(node);
-  if (node == 0 || caller.answered || command == commands_.end()) {
+  if (node == 0 || caller.answered) {
     return;
   }
-  v1::DaemonCall answer;
+  v1::DeskCall answer;
   answer.set_node_rank(node);
   if (caller.call.command().empty()) {
-    answer.set_command(command->second);
+    const auto& commands = commands_[node];
+    const auto next = commands.upper_bound(caller.call.number());
+    if (next == commands.end()) {
+      return;
+    }
+    answer.set_number(next->first);
+    answer.set_command(next->second);
     told_[node] = true;
   }
   answer.set_mac(MacOf(secret_, true, caller.nonce, caller.call.nonce(), answer));
@@ -252,30 +298,34 @@ void DaemonDesk::Answer(Caller& caller, Connection& connection) {
   caller.answered = true;
 }
 
-bool DaemonDesk::done() const {
+bool NodeDesk::done() const {
   return static_cast<int>(told_.size()) == nodes_ - 1 && callers_.empty();
 }
 
 // -------------------------------------------------------------------------------------- its
 // callers
 
-std::string AwaitDaemonCommand(const v1::StartAttempt& start) {
+std::optional<NodeCommand> AwaitNodeCommand(const v1::StartAttempt& start, std::uint64_t after,
+                                            int waker) {
   constexpr milliseconds kLongest(500);
   milliseconds pause(10);
-  v1::DaemonCall question;
+  v1::DeskCall question;
   question.set_node_rank(start.node_rank());
+  question.set_number(after);
   while (true) {
-    if (const std::optional<v1::DaemonCall> answer = Call(start).Say(question)) {
-      return answer->command();
+    if (const std::optional<v1::DeskCall> answer = Call(start, waker).Say(question)) {
+      return NodeCommand{.number = answer->number(), .text = answer->command()};
     }
-    std::this_thread::sleep_for(pause);
+    pollfd awaited{.fd = waker, .events = POLLIN, .revents = 0};
+    if (poll(&awaited, 1, static_cast<int>(pause.count())) > 0) {
+      return std::nullopt;
+    }
     pause = std::min(pause * 2, kLongest);
   }
 }
 
-Status BringDaemonCommand(const v1::StartAttempt& start, int node_rank,
-                          const std::string& command) {
-  v1::DaemonCall call;
+Status BringNodeCommand(const v1::StartAttempt& start, int node_rank, const std::string& command) {
+  v1::DeskCall call;
   call.set_node_rank(node_rank);
   call.set_command(command);
   if (!Call(start).Say(std::move(call)).has_value()) {
