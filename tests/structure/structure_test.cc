@@ -198,7 +198,7 @@ const std::map<std::string, Folders>& MayInclude() {
       {"launcher", {"base", "cgroup"}},
       {"identity", {"base", "io"}},
       {"model", {"base", "io"}},
-      {"profile", {"base", "io", "model"}},
+      {"profile", {"base", "solver", "io", "model"}},
       {"loader", {"base", "io", "solver", "model", "profile"}},
       {"policies", {"base", "solver", "loader", "model", "profile"}},
       {"placements", {"base", "model", "profile"}},
