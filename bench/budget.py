@@ -21,7 +21,7 @@ TABLE = Path(__file__).with_name("budget.csv")
 MOST = 1.03
 SIZES = (200, 400)  # jobs
 SMALL = (100, 200)  # of policies that solve or simulate at each decision
-SOLVING = ("auto", "chronus")
+SOLVING = ("auto", "chronus", "pollux", "pollux-published")
 WORST_UNITS = 5
 INSTRUCTIONS = "M instructions"
 CALLS = ("submit", "status")  # of bench/calls
@@ -132,11 +132,12 @@ def count(build):
             for number in (0, CALLS_COUNTED):
                 commands[f"{number} {kind}s", INSTRUCTIONS] = [calls, kind, number]
         for name in names:
-            elastic = name.startswith("elastic") or name == "optimus"
+            searches = name.startswith("pollux")  # at every interval
+            elastic = name.startswith("elastic") or name == "optimus" or searches
             for jobs in sizes_of(name):
                 commands[simulated(name, jobs)] = [
                     program, "simulate", f"{folder}/{jobs}{'i' if elastic else ''}.csv", "--cluster", "4x8",
-                    "--policy", name, *(["--profiles", f"{folder}/profiles.csv"] if elastic else [])]
+                    "--policy", name + ":interval=600" * searches, *(["--profiles", f"{folder}/profiles.csv"] if elastic else [])]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             rows.update(zip(commands, pool.map(instructions, commands.values())))
     for kind in CALLS:

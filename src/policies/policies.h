@@ -28,6 +28,7 @@ namespace trainyard::policies {
   X(MuriL)                    \
   X(MuriS)                    \
   X(Optimus)                  \
+  X(Pollux)                   \
   X(Sjf)                      \
   X(Srsf)                     \
   X(Srtf)                     \

@@ -18,15 +18,19 @@
 namespace trainyard::scenario {
 namespace {
 
-// Formats that state no work for any job can be read and not be run.
-Status CheckWorkStated(const trace::Trace& trace) {
+// Formats that state no work for any job can be read and not be run, unless the jobs are measured
+// trainings.
+Status CheckWorkStated(const trace::Trace& trace, const std::string& profiles) {
+  if (profile::Applications::AreAt(profiles)) {
+    return {};
+  }
   return CheckJobs(trace, [&](const JobSpec& job) -> WhatIsWrong {
     if (job.duration || job.iterations) {
       return std::nullopt;
     }
     return fmt::format(
         "job {} states no work, as no job of format {} does; expected a trace with durations or "
-        "iterations",
+        "iterations, or the measured trainings of its applications (--profiles)",
         job.name, trace.format);
   });
 }
@@ -117,7 +121,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                                                   .procs_per_gpu = paths.procs_per_gpu,
                                                   .cpu_jobs = paths.cpu_jobs,
                                                   .columns = paths.columns}));
-  RETURN_IF_ERROR(CheckWorkStated(trace));
+  RETURN_IF_ERROR(CheckWorkStated(trace, paths.profiles));
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {
     trace.jobs[i].submit = TimePoint{};
   }

@@ -196,7 +196,9 @@ Result<KnownModels> KnownModels::Read(const std::string& path, const Cluster& cl
     return Status();
   };
   Status status;
-  if (loader::LoaderProfiles::AreAt(path)) {
+  if (profile::Applications::AreAt(path)) {
+    status = take(profile::Applications::Read(path), models.applications);
+  } else if (loader::LoaderProfiles::AreAt(path)) {
     status = take(loader::LoaderProfiles::Read(path), models.loader);
   } else if (profile::SensitivityTable::IsAt(path)) {
     status = take(profile::SensitivityTable::Read(path), models.sensitivity);
@@ -218,6 +220,9 @@ void KnownModels::Bind(const Cluster& cluster, bool has_measured,
   for (JobSpec& job : jobs) {
     if (job.gpus == 0) {
       continue;  // goes by its duration
+    }
+    if (applications) {
+      job.profile_row = applications->Find(job.model);
     }
     if (sensitivity) {
       BindSensitivity(*sensitivity, cluster, job);
@@ -366,6 +371,11 @@ Status CheckNamesGpus(const Assembly& parts) {
 
 Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly& parts) {
   RETURN_IF_ERROR(CheckNamesGpus(parts));
+  if (models.applications) {
+    return InvalidArgument(
+        "the profiles are measured trainings (apps), of which simulations are made; live jobs "
+        "measure themselves: expected other profiles, or none");
+  }
   if (parts.traits().may.resize && !models.throughput) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' needs throughput profiles; expected --profiles");

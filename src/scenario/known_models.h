@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "loader/loader_profiles.h"
+#include "profile/goodput/application.h"
 #include "profile/sensitivity_table.h"
 #include "profile/stage_table.h"
 #include "profile/throughput_table.h"
@@ -24,6 +25,8 @@ struct KnownModels {
   std::optional<profile::SensitivityTable> sensitivity;
   std::optional<loader::LoaderProfiles> loader;
   std::optional<profile::StageTable> stages;
+  // For simulations only: live jobs measure themselves.
+  std::optional<profile::Applications> applications;
 
   // An empty path: none. Of throughput profiles only what the GPU types of the cluster need.
   // Errors: those of the readers.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/rules.h"
+#include "profile/goodput/application.h"
 #include "profile/interleave.h"
 #include "profile/overhead_model.h"
 #include "profile/sensitivity.h"
@@ -30,6 +31,7 @@ enum class WorkUnit : unsigned char {
   kStages,       // iterations at the pace of the stage times that the trace states
   kSensitivity,  // iterations, at a rate that depends on CPUs and memory
   kLoader,       // iterations, at the pace of GPUs or loader workers: needs loader profiles
+  kTrainings,    // statistical progress of trainings that adapt their batches: needs applications
 };
 
 // A preset applied to one policy: everything a run needs besides its inputs.
@@ -38,6 +40,7 @@ struct ResolvedPreset {
   WorkUnit work = WorkUnit::kAuto;
   profile::GroupTimes::Rules stages{};
   profile::SensitivityRules sensitivity{};
+  profile::TrainingRules trainings{};
   profile::OverheadModel overheads{};
   // Who is submitted within such a window is handed over at its start; zero: at the submit.
   Duration handover_window{0};

@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "scenario/preset_keys.h"
 #include "scenario/scenario.h"
+#include "support/measured_trainings.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::scenario {
@@ -73,6 +74,14 @@ class EveryPresetByPath : public testing::TestWithParam<std::string_view> {
                                    "[CLUSTER]\nracks=1\nservers_per_rack=1\ngpus_per_server=2\n"
                                    "cpus_per_server=8\ndram_per_server=20\nsspeed_per_server=0\n"),
           .profiles = folder_.path()};
+    }
+    if (name == "pollux") {
+      WriteTraining(folder_, "net");
+      return {.trace = folder_.Write("t.csv",
+                                     "name,time,application,num_replicas,batch_size\n"
+                                     "a,0,net,1,32\nb,20,net,2,64\n"),
+              .cluster = "2x4",
+              .profiles = folder_.path()};
     }
     const std::string example = kSource + "/data/example_";
     if (name == "muri") {  // with the stage times that the bundled trace does not state

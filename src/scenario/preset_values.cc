@@ -177,7 +177,8 @@ PresetDraft PresetValues::Draft() {
     if (key.put == nullptr) {
       continue;
     }
-    if (key.table.starts_with("overhead.") && key.table.ends_with(".*")) {
+    if ((key.table.starts_with("overhead.") || key.table.starts_with("trainings.")) &&
+        key.table.ends_with(".*")) {
       PutByModel(key, draft);
     } else if (const std::optional<std::string> text = ValueOf(key)) {
       key.put(key, *text, draft);

@@ -13,6 +13,7 @@
 #include "model/job_fields.h"
 #include "model/node_classes.h"
 #include "profile/execution_model.h"
+#include "profile/goodput/training_model.h"
 #include "profile/sensitivity.h"
 
 namespace trainyard::scenario {
@@ -163,6 +164,35 @@ Status MakeLoaderRates(const Inputs& inputs, Assembly& parts) {
   return trace::CheckFits(*inputs.trace, inputs.cluster);
 }
 
+// Jobs that are measured trainings.
+Status MakeTrainingRates(const Inputs& inputs, Assembly& parts) {
+  if (inputs.profiles_error) {
+    return *inputs.profiles_error;
+  }
+  if (!inputs.models.applications) {
+    return InvalidArgument(
+        "the preset counts the progress of trainings; expected --profiles DIR with measured ones "
+        "(apps/NAME/placements.csv and others)");
+  }
+  if (parts.traits().may.share || parts.grouping.grouping || !parts.bundle().names_gpus() ||
+      inputs.cluster.checkpoint_interval > Duration{0}) {
+    return InvalidArgument(
+        "trainings were measured on nodes of their own, and lose no work: expected a policy that "
+        "does not let jobs share GPUs, a placement that names GPUs, and a cluster without "
+        "checkpoint_interval");
+  }
+  RETURN_IF_ERROR(CheckJobsBefore(inputs, [&](const JobSpec& job) -> WhatIsWrong {
+    if (job.gpus == 0 || job.profile_row < 0) {
+      return fmt::format(
+          "job {} is no training of an application '{}' with GPUs; expected one of {}", job.name,
+          job.model, inputs.paths.profiles);
+    }
+    return std::nullopt;
+  }));
+  parts.rates = profile::MakeTrainingModel(*inputs.models.applications, parts.preset.trainings);
+  return parts.traits().may.resize ? Status() : trace::CheckFits(*inputs.trace, inputs.cluster);
+}
+
 Status MakeStagedRates(const Inputs& inputs, Assembly& parts) {
   parts.rates = profile::MakeStageModel(parts.preset.stages);
   const Status fits = trace::CheckFits(*inputs.trace, inputs.cluster);
@@ -211,6 +241,9 @@ Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
 Status MakeModel(const Inputs& inputs, Assembly& parts) {
   const PolicyTraits traits = parts.traits();
   const WorkUnit work = parts.preset.work;
+  if (work == WorkUnit::kTrainings || (work == WorkUnit::kAuto && inputs.models.applications)) {
+    return MakeTrainingRates(inputs, parts);
+  }
   const bool sensitive =
       work == WorkUnit::kSensitivity || (work == WorkUnit::kAuto && inputs.models.sensitivity);
   const bool loaded = work == WorkUnit::kLoader || traits.needs.named_devices ||

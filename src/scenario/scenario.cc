@@ -234,6 +234,10 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
   world::SimulatedWorld world(configurations.WithTheirRows(HandedOver(inputs.jobs, parts.preset)),
                               inputs.cluster, engine, stop);
   world.Plan(configurations.facts());
+  if (inputs.models.applications) {
+    world.TrainBy(std::make_unique<world::SimulatedTrainings>(*inputs.models.applications,
+                                                              parts.preset.trainings, inputs.jobs));
+  }
   if (request.on_progress) {
     world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });
   }

@@ -24,7 +24,8 @@ bool SimulatedWorld::Stopped() const { return stop_.tracked && tracked_left_ == 
 
 model::Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
   TimePoint next = wake_at.value_or(kEndOfTime);
-  next = std::min(next, engine_.next_end().value_or(kEndOfTime));
+  next =
+      std::min(next, (trainings_ ? trainings_->next() : engine_.next_end()).value_or(kEndOfTime));
   if (next_submit_ < order_.size()) {
     next = std::min(next, (*jobs_)[order_[next_submit_]].known_from());
   }
@@ -40,14 +41,13 @@ model::Batch SimulatedWorld::Next(std::optional<TimePoint> wake_at) {
   }
   now_ = std::max(now_, next);
   model::Batch batch{.now = now_};
-  batch.events = engine_.TakeEnds(now_);
+  batch.events = trainings_ ? trainings_->Advance(now_) : engine_.TakeEnds(now_);
   AddNodeChanges(batch);
   AddSubmits(batch);
   return batch;
 }
 
 void SimulatedWorld::AddNodeChanges(model::Batch& batch) {
-  const auto first = static_cast<std::ptrdiff_t>(batch.events.size());
   for (; next_change_ < cluster_.changes.size(); ++next_change_) {
     const NodeChange& change = cluster_.changes[next_change_];
     if (change.at > batch.now) {
@@ -68,7 +68,7 @@ void SimulatedWorld::AddNodeChanges(model::Batch& batch) {
        ++next_planned_) {
     batch.events.push_back(planned_[next_planned_]);
   }
-  std::stable_sort(batch.events.begin() + first, batch.events.end(),
+  std::stable_sort(batch.events.begin(), batch.events.end(),
                    [](const model::Event& a, const model::Event& b) {
                      return model::TakingOrder(a.kind()) < model::TakingOrder(b.kind());
                    });
@@ -92,7 +92,10 @@ void SimulatedWorld::AddSubmits(model::Batch& batch) {
   }
 }
 
-Status SimulatedWorld::Perform(TimePoint /*now*/, std::span<const model::Action> actions) {
+Status SimulatedWorld::Perform(TimePoint now, std::span<const model::Action> actions) {
+  if (trainings_) {
+    trainings_->Perform(now, actions);
+  }
   const std::size_t before = ended_;
   for (const model::Action& action : actions) {
     const bool ended = action.kind == model::ActionKind::kRelease;

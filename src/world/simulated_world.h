@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/world.h"
 #include "trainyard/job.h"
+#include "world/simulated_trainings.h"
 
 namespace trainyard::world {
 
@@ -33,6 +34,9 @@ class SimulatedWorld final : public engine::World {
 
   // Before the first batch: facts at times to come, by time.
   void Plan(std::vector<model::Event> facts) { planned_ = std::move(facts); }
+  // Before the first batch: all jobs are these trainings, of which the world knows more than the
+  // engine.
+  void TrainBy(std::unique_ptr<SimulatedTrainings> trainings) { trainings_ = std::move(trainings); }
   [[nodiscard]] model::Batch Next(std::optional<TimePoint> wake_at) override;
   [[nodiscard]] Status Perform(TimePoint now, std::span<const model::Action> actions) override;
 
@@ -54,6 +58,7 @@ class SimulatedWorld final : public engine::World {
   std::size_t next_change_ = 0;
   std::vector<model::Event> planned_;
   std::size_t next_planned_ = 0;
+  std::unique_ptr<SimulatedTrainings> trainings_;  // null: the engine predicts ends
   std::size_t ended_ = 0;
   std::size_t tracked_left_ = 0;
   std::function<void(std::size_t)> on_progress_;

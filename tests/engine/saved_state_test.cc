@@ -730,6 +730,7 @@ std::vector<Case> Cases() {
   cases.push_back({.policy = "elasticflow", .admission = "deadline", .elastic = true});
   cases.push_back({.policy = "elastic-edf", .elastic = true});
   cases.push_back({.policy = "optimus", .elastic = true});
+  cases.push_back({.policy = "pollux:interval=900", .placement = "gandiva", .elastic = true});
   cases.push_back({.policy = "torchloader", .placement = "gandiva"});
   cases.push_back({.policy = "srtf", .placement = "buddy"});
   cases.push_back({.policy = "tiresias", .walk = Walk{.keep_running = false, .count_first = true}});
@@ -791,6 +792,8 @@ std::vector<Case> CasesOfOriginals() {
   for (const char* policy : {"gandiva-published", "antman-published"}) {
     cases.push_back({.policy = policy, .placement = "gandiva"});
   }
+  cases.push_back(
+      {.policy = "pollux-published:interval=3600", .placement = "gandiva", .elastic = true});
   return cases;
 }
 

@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::string_view kRefused = "refused";
 constexpr std::size_t kDigits = 16;
-constexpr std::size_t kMostForked = 60;  // jobs of a trace that `auto` simulates at every decision
+// Jobs of a trace that `auto` simulates at every decision, and `pollux` searches for.
+constexpr std::size_t kMostForked = 60;
 
 // Traces small enough that all policies run on them in seconds.
 struct Example {
@@ -218,7 +219,8 @@ Result<Digests> RunCatalogue(const std::string& source, const std::string& refer
     AddFailures(failing.cluster);
     for (const ComponentEntry& policy :
          base::EntriesOfKind(policies::Policies(), ComponentKind::kPolicy)) {
-      if (policy.name == "auto" && plain.value().jobs->size() > kMostForked) {
+      if ((policy.name == "auto" || policy.name == "pollux") &&
+          plain.value().jobs->size() > kMostForked) {
         continue;
       }
       const Status run =

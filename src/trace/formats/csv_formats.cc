@@ -107,7 +107,7 @@ constexpr std::array kMuriColumns{
 constexpr std::array kSiaColumns{
     Needed(Native("job_id"), "name"),           Needed(Native("submit_time"), "time"),
     Needed(Native("model"), "application"),     Needed(Native("gpus"), "num_replicas"),
-    Needed(Native("batch_size"), "batch_size"),
+    Needed(Native("batch_size"), "batch_size"), Optional(Native("deadline"), "ddl"),
 };
 
 // With 5 columns or with 12: what the longer form adds follows from the profiles and the cluster of

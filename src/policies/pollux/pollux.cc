@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/pollux/pollux.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "base/try.h"
+#include "policies/policies.h"
+#include "policies/pollux/keep_places.h"
+
+namespace trainyard::policies {
+namespace {
+
+constexpr std::array<OptionSpec, 2> kPolluxOptions{{
+    {"interval", OptionSpec::Kind::kNumber, "60",
+     "seconds between allocations; in between jobs keep what they hold, and others wait"},
+    {"seed", OptionSpec::Kind::kNumber, "1", "of the random numbers of the search"},
+}};
+
+// The search is bounded by counts, so that its result does not depend on the machine.
+constexpr std::size_t kMostCells = 1 << 18;     // of a matrix: other jobs wait
+constexpr std::size_t kMostKept = 1 << 26;      // cells of a population
+constexpr std::size_t kMostWork = 200'000'000;  // cells of all matrices that are made
+constexpr int kPatience = 15;
+// By how large a share an allocation must be fitter than what jobs hold: equals do not take GPUs
+// from one another.
+constexpr double kLeastGain = 1e-3;
+
+// Different for each seed and call (the finaliser of SplitMix64).
+std::uint64_t StreamSeed(std::uint64_t seed, std::uint64_t call) {
+  std::uint64_t mixed = seed * 0x9E3779B97F4A7C15U + call + 1;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9U;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBU;
+  return mixed ^ (mixed >> 31);
+}
+
+void FillRow(const Grant* grant, std::span<std::uint8_t> row) {
+  if (grant == nullptr) {
+    return;
+  }
+  for (const Slice& slice : grant->slices) {
+    row[Index(slice.node)] = static_cast<std::uint8_t>(std::popcount(slice.gpus));
+  }
+}
+
+// Counts the restarts of live jobs, and forgets the others.
+void NoteHeld(std::span<const JobView> jobs, std::size_t nodes, PolluxMemory& memory) {
+  std::map<JobId, HeldBefore> held;
+  for (const JobView& job : jobs) {
+    HeldBefore& now = held[job.id];
+    if (const auto before = memory.held.find(job.id); before != memory.held.end()) {
+      now = std::move(before->second);
+    }
+    std::vector<std::uint8_t> gpus;
+    if (job.grant != nullptr) {
+      gpus.resize(nodes);
+      FillRow(job.grant, gpus);
+    }
+    now.restarts += !gpus.empty() && gpus != now.gpus ? 1 : 0;
+    now.gpus = std::move(gpus);
+  }
+  memory.held = std::move(held);
+  memory.goodput.Keep([&](JobId job) { return memory.held.contains(job); });
+}
+
+// What jobs keep if nothing is allocated.
+Proposal KeepOf(const JobTable& jobs) {
+  Proposal proposal;
+  for (const JobId id : jobs.live()) {
+    if (const Grant& grant = jobs.grant(id); grant.gpus > 0) {
+      proposal.demands.push_back({.job = id, .gpus = grant.gpus, .slices = grant.slices});
+    }
+  }
+  return proposal;
+}
+
+// A number that is another one where any of the numbers is (FNV-1a).
+class Fingerprint {
+ public:
+  void Add(std::uint64_t number) { value_ = (value_ ^ number) * 0x100000001B3U; }
+  void Add(double number) { Add(std::bit_cast<std::uint64_t>(number)); }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xCBF29CE484222325U;
+};
+
+// Of all that a search depends on, but for ages and the service of jobs.
+std::uint64_t FingerprintOf(const Snapshot& snapshot) {
+  Fingerprint print;
+  print.Add(snapshot.node_changes);
+  print.Add(snapshot.cluster->nodes.size());
+  for (const JobId id : snapshot.jobs->live()) {
+    const JobView job = snapshot.jobs->at(id);
+    print.Add(std::uint64_t{Index(id)});
+    print.Add(static_cast<std::uint64_t>(job.spec->gpus));
+    if (job.spec->traits) {
+      print.Add(static_cast<std::uint64_t>(job.spec->traits->range.least));
+      print.Add(static_cast<std::uint64_t>(job.spec->traits->range.most));
+    }
+    if (job.grant != nullptr) {
+      for (const Slice& slice : job.grant->slices) {
+        print.Add(std::uint64_t{Index(slice.node)});
+        print.Add(slice.gpus);
+      }
+    }
+    for (const Metric& metric : job.reported) {
+      print.Add(metric.value);
+    }
+  }
+  return print.value();
+}
+
+// Names the GPUs: jobs that stay keep theirs, and the others as many as they may; beside these they
+// take the lowest free ones.
+std::vector<Demand> DemandsOf(std::span<const JobView> jobs, const AllocationMatrix& chosen,
+                              const AllocationMatrix& base, const Cluster& cluster) {
+  std::vector<std::uint64_t> free;
+  for (const NodeSpec& node : cluster.nodes) {
+    free.push_back(node.gpus >= kMaxGpusPerNode ? ~std::uint64_t{0}
+                                                : (std::uint64_t{1} << node.gpus) - 1);
+  }
+  const auto take = [&free](std::size_t node, std::uint64_t among, int count) {
+    std::uint64_t taken = 0;
+    for (among &= free[node]; count > 0 && among != 0; --count, among &= among - 1) {
+      taken |= among & -among;
+    }
+    free[node] &= ~taken;
+    return taken;
+  };
+  std::vector<std::map<std::size_t, std::uint64_t>> named(jobs.size());  // by node
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    if (jobs[job].grant != nullptr) {
+      for (const Slice& slice : jobs[job].grant->slices) {
+        const std::size_t node = Index(slice.node);
+        named[job][node] = take(node, slice.gpus, chosen.row(job)[node]);
+      }
+    }
+  }
+  std::vector<Demand> demands;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    const std::span<const std::uint8_t> row = chosen.row(job);
+    Demand demand{.job = jobs[job].id};
+    if (jobs[job].grant != nullptr && std::equal(row.begin(), row.end(), base.row(job).begin())) {
+      demand.slices = jobs[job].grant->slices;
+      demand.gpus = jobs[job].grant->gpus;
+    } else {
+      for (std::size_t node = 0; node < row.size(); ++node) {
+        if (row[node] > 0) {
+          std::uint64_t& gpus = named[job][node];
+          gpus |= take(node, ~std::uint64_t{0}, row[node] - std::popcount(gpus));
+          demand.slices.push_back({.node = NodeAt(node), .gpus = gpus});
+          demand.gpus += row[node];
+        }
+      }
+    }
+    if (demand.gpus > 0) {
+      demands.push_back(std::move(demand));
+    }
+  }
+  return demands;
+}
+
+}  // namespace
+
+void SeparateDistributed(AllocationMatrix& matrix) {
+  std::vector<bool> taken(matrix.nodes());  // by a distributed job
+  for (std::size_t job = 0; job < matrix.jobs(); ++job) {
+    const std::span<std::uint8_t> row = matrix.row(job);
+    std::size_t nodes = matrix.NodesOf(job);
+    for (std::size_t node = 0; node < row.size() && nodes > 1; ++node) {
+      if (row[node] > 0 && taken[node]) {
+        row[node] = 0;
+        --nodes;
+      }
+    }
+    for (std::size_t node = 0; node < row.size() && nodes > 1; ++node) {
+      if (row[node] > 0) {
+        taken[node] = true;
+      }
+    }
+  }
+}
+
+int Pollux::NodesOfShare(int gpus, const Cluster& cluster) const {
+  const int largest = std::max(cluster.largest_node(), 1);
+  return (gpus + largest - 1) / largest;
+}
+
+SearchJob Pollux::Unreported(const JobSpec& job, const Snapshot& snapshot,
+                             const FairShare& share) const {
+  return ByThroughput(job, *snapshot.rates, share);
+}
+
+// The share of its time in which the job would have trained, if it goes on being moved so often
+// (section 4.2). One that has never run loses nothing.
+double Pollux::IfMoved(const JobView& job, int restarts, const Snapshot& snapshot) const {
+  if (restarts < 0) {
+    return 1;
+  }
+  const int gpus = job.grant == nullptr ? job.spec->gpus : job.grant->gpus;
+  const double cost = Seconds(snapshot.costs->Of(*job.spec, Change::kRestart, gpus));
+  const double age = Seconds(snapshot.now - job.spec->submit);
+  return age + cost > 0 ? std::max(age - restarts * cost, 0.0) / (age + cost) : 1;
+}
+
+std::vector<AllocationMatrix> Pollux::InitialOf(const PolluxMemory& last,
+                                                std::span<const JobId> jobs,
+                                                const AllocationMatrix& base) const {
+  std::vector<AllocationMatrix> initial{base};
+  std::map<JobId, std::size_t> rows;
+  for (std::size_t row = 0; row < last.rows.size(); ++row) {
+    rows[last.rows[row]] = row;
+  }
+  for (const AllocationMatrix& former : last.front) {
+    AllocationMatrix& matrix = initial.emplace_back(base.jobs(), base.nodes());
+    for (std::size_t job = 0; job < jobs.size(); ++job) {
+      if (const auto row = rows.find(jobs[job]); row != rows.end()) {
+        const auto cells = former.row(row->second);
+        std::copy(cells.begin(), cells.end(), matrix.row(job).begin());
+      }
+    }
+  }
+  return initial;
+}
+
+void Pollux::Complete(SearchProblem& problem) const { problem.separate = SeparateDistributed; }
+
+AllocationMatrix Pollux::Chosen(const SearchProblem& problem, const SearchResult& found) const {
+  if (found.objectives[found.best].unfitness >
+      ObjectivesOf(problem, problem.base).unfitness * (1 + kLeastGain)) {
+    AllocationMatrix held = problem.base;
+    RandomStream unused(0);
+    problem.Repair(held, unused);
+    if (held == problem.base) {
+      return held;
+    }
+  }
+  return KeepPlaces(problem, found.front[found.best]);
+}
+
+SearchLimits Pollux::Limits() const { return {.patience = kPatience}; }
+
+std::vector<JobView> Pollux::JobsInOrder(const Snapshot& snapshot) {
+  std::vector<JobView> jobs;
+  for (const JobId id : snapshot.jobs->live()) {
+    jobs.push_back(snapshot.jobs->at(id));
+  }
+  std::sort(jobs.begin(), jobs.end(), [](const JobView& a, const JobView& b) {
+    return std::tuple(a.gpu_seconds, a.spec->submit, a.id) <
+           std::tuple(b.gpu_seconds, b.spec->submit, b.id);
+  });
+  // Those that run, and as many others as the bound allows.
+  const std::size_t most = std::max<std::size_t>(
+      kMostCells / std::max<std::size_t>(snapshot.cluster->nodes.size(), 1), 1);
+  if (jobs.size() > most) {
+    const auto running = static_cast<std::size_t>(std::count_if(
+        jobs.begin(), jobs.end(), [](const JobView& job) { return job.grant != nullptr; }));
+    std::size_t waiting = most > running ? most - running : 0;
+    std::erase_if(jobs, [&](const JobView& job) {
+      return job.grant == nullptr && (waiting == 0 || waiting-- == 0);
+    });
+  }
+  return jobs;
+}
+
+SearchProblem Pollux::ProblemOf(std::span<const JobView> jobs, const Snapshot& snapshot,
+                                PolluxMemory& last) const {
+  const Cluster& cluster = *snapshot.cluster;
+  SearchProblem problem{.base = AllocationMatrix(jobs.size(), cluster.nodes.size())};
+  for (std::size_t node = 0; node < cluster.nodes.size(); ++node) {
+    problem.capacity.push_back(
+        snapshot.up(NodeAt(node)) ? static_cast<std::uint8_t>(cluster.nodes[node].gpus) : 0);
+  }
+  const auto live = static_cast<int>(snapshot.jobs->live().size());
+  FairShare share{.gpus = std::max((snapshot.gpus_up + live - 1) / live, 1)};
+  share.nodes = NodesOfShare(share.gpus, cluster);
+  for (std::size_t row = 0; row < jobs.size(); ++row) {
+    const JobView& job = jobs[row];
+    const auto report = profile::GoodputReportIn(job.reported);
+    problem.jobs.push_back(
+        report
+            ? last.goodput.ByGoodput(job.id, *report,
+                                     job.spec->traits ? job.spec->traits->range : GpuRange{}, share)
+            : Unreported(*job.spec, snapshot, share));
+    problem.jobs.back().if_moved = IfMoved(job, last.held.at(job.id).restarts, snapshot);
+    FillRow(job.grant, problem.base.row(row));
+  }
+  Complete(problem);
+  return problem;
+}
+
+bool Pollux::SeesNothingNew(const Snapshot& snapshot, PolluxMemory& last) const {
+  constexpr int kTimesOlder = 10;  // by a tenth
+  const std::uint64_t now = FingerprintOf(snapshot);
+  if (Limits().patience && last.allocations > 0 && now == last.searched &&
+      (snapshot.now - last.searched_at) * kTimesOlder < last.youngest) {
+    return true;
+  }
+  last.searched = now;
+  last.searched_at = snapshot.now;
+  last.youngest = Duration::max();
+  for (const JobId id : snapshot.jobs->live()) {
+    last.youngest = std::min(last.youngest, snapshot.now - snapshot.jobs->spec(id).submit);
+  }
+  return false;
+}
+
+Proposal Pollux::Allocate(const Snapshot& snapshot, PolluxMemory& last) const {
+  const std::vector<JobView> jobs = JobsInOrder(snapshot);
+  NoteHeld(jobs, snapshot.cluster->nodes.size(), last);
+  const SearchProblem problem = ProblemOf(jobs, snapshot, last);
+  std::vector<JobId> rows;
+  for (const JobView& job : jobs) {
+    rows.push_back(job.id);
+  }
+  SearchLimits limits = Limits();
+  const std::size_t cells = problem.base.cells().size();
+  limits.population = std::clamp<std::size_t>(kMostKept / cells, 4, limits.population);
+  limits.generations =
+      std::clamp(static_cast<int>(kMostWork / (cells * limits.population)), 2, limits.generations);
+  std::erase_if(last.front, [&](const AllocationMatrix& former) {
+    return former.nodes() != problem.base.nodes() || former.jobs() != last.rows.size();
+  });
+  RandomStream random(StreamSeed(settings_.seed, last.allocations++));
+  SearchResult found =
+      SearchAllocations(problem, InitialOf(last, rows, problem.base), limits, random);
+  Proposal proposal{.demands =
+                        DemandsOf(jobs, Chosen(problem, found), problem.base, *snapshot.cluster)};
+  last.rows = std::move(rows);
+  last.front = std::move(found.front);
+  return proposal;
+}
+
+Proposal Pollux::Decide(const Snapshot& snapshot, Memory* memory) const {
+  auto& last = static_cast<PolluxMemory&>(*memory);
+  if (snapshot.jobs->live().empty()) {
+    return {};
+  }
+  if (snapshot.now >= last.next) {
+    last.next = snapshot.now + settings_.interval;
+    Proposal proposal =
+        SeesNothingNew(snapshot, last) ? KeepOf(*snapshot.jobs) : Allocate(snapshot, last);
+    // Where nobody gets GPUs time and again, time alone changes nothing.
+    const bool in_vain = proposal.demands.empty();
+    if (!in_vain || !last.in_vain) {
+      proposal.wake_at = last.next;
+    }
+    last.in_vain = in_vain;
+    return proposal;
+  }
+  Proposal proposal = KeepOf(*snapshot.jobs);
+  proposal.wake_at = last.next;
+  return proposal;
+}
+
+std::span<const OptionSpec> PolluxOptions() { return kPolluxOptions; }
+
+Result<PolluxSettings> PolluxSettingsOf(const Options& options, std::string_view policy) {
+  const double interval = options.Number("interval");
+  if (!(interval >= 1) || interval > 1e9) {
+    return InvalidArgument("policy '" + std::string(policy) +
+                           "': interval must lie between 1 and 1e9 seconds");
+  }
+  const double seed = options.Number("seed");
+  if (!(seed >= 0) || seed > 1e15 || seed != std::floor(seed)) {
+    return InvalidArgument("policy '" + std::string(policy) +
+                           "': seed must be a whole number from 0 to 1e15");
+  }
+  return PolluxSettings{.interval = FromSeconds(interval),
+                        .seed = static_cast<std::uint64_t>(seed)};
+}
+
+namespace {
+
+Result<Components> MakePollux(const Options& options, const ComponentContext& /*context*/) {
+  ASSIGN_OR_RETURN(const PolluxSettings settings, PolluxSettingsOf(options, "pollux"));
+  return Components{.policy = std::make_unique<Pollux>(settings)};
+}
+
+}  // namespace
+
+ComponentEntry PolluxEntry() {
+  return {.kind = ComponentKind::kPolicy,
+          .name = "pollux",
+          .help = "GPUs and batches where trainings gain most: goodput, by a genetic search",
+          .options = kPolluxOptions,
+          .make = MakePollux,
+          .placement = "gandiva"};
+}
+
+}  // namespace trainyard::policies
