@@ -19,6 +19,7 @@ namespace trainyard::originals {
   X(ElasticEdfPublished)       \
   X(ElasticFlowPublished)      \
   X(GandivaPublished)          \
+  X(GavelPublished)            \
   X(PolluxPublished)           \
   X(ThemisPublished)           \
   X(TiresiasPublished)

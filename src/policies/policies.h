@@ -11,6 +11,7 @@
 namespace trainyard::policies {
 
 #define TRAINYARD_POLICIES(X) \
+  X(Allox)                    \
   X(AntMan)                   \
   X(Auto)                     \
   X(Backfill)                 \
@@ -20,11 +21,18 @@ namespace trainyard::policies {
   X(ElasticEdf)               \
   X(ElasticFlow)              \
   X(Fifo)                     \
+  X(FifoThroughput)           \
+  X(FinishTimeFairness)       \
   X(Fjf)                      \
   X(Ftf)                      \
+  X(GandivaPacking)           \
   X(GandivaPolicy)            \
+  X(Isolated)                 \
   X(Las)                      \
   X(LoaderTuning)             \
+  X(Makespan)                 \
+  X(MaxMinFairness)           \
+  X(MaxThroughput)            \
   X(MuriL)                    \
   X(MuriS)                    \
   X(Optimus)                  \
@@ -37,6 +45,7 @@ namespace trainyard::policies {
   X(Themis)                   \
   X(Tiresias)                 \
   X(Torchloader)              \
+  X(WaterFilling)             \
   X(Interleave)
 
 TRAINYARD_POLICIES(TRAINYARD_DECLARE_ENTRY)

@@ -17,6 +17,7 @@
 #include "base/try.h"
 #include "io/bad_rows.h"
 #include "io/csv_reader.h"
+#include "profile/gavel_table.h"
 
 namespace trainyard::profile {
 namespace {
@@ -249,6 +250,29 @@ Status AddNativeFile(const io::CsvTable& table, Builder& builder) {
                          [&](const io::CsvRow& row) { return AddNativeRow(table, row, builder); });
 }
 
+// Of two jobs together.
+struct GavelPair {
+  std::string place;  // "file:line"
+  GavelRow row;
+};
+
+Status AddGavelFile(const io::CsvTable& table, Builder& builder, std::vector<GavelPair>& pairs) {
+  return ReadGavelTable(table, [&](const io::CsvRow& row, const GavelRow& read) -> Status {
+    if (read.other) {
+      pairs.push_back({PlaceOf(table, row), read});
+      return {};
+    }
+    if (!builder.Add({read.job.model, read.job.batch_size, read.gpus, read.gpu_type},
+                     {.rate = read.rate, .written = true}, PlaceOf(table, row))) {
+      return row.BadRow(
+          fmt::format("'{}' with batch size {} on {} GPUs of type {} is there twice; "
+                      "expected one row for each",
+                      read.job.model, read.job.batch_size, read.gpus, read.gpu_type));
+    }
+    return {};
+  });
+}
+
 Status ReadFolder(const std::string& path, Builder& builder) {
   std::error_code code;
   std::vector<std::filesystem::path> files;
@@ -329,11 +353,13 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
                                               std::span<const std::string> gpu_types) {
   std::error_code code;
   Builder builder;
+  std::vector<GavelPair> pairs;
   if (std::filesystem::is_directory(path, code)) {
     RETURN_IF_ERROR(ReadFolder(path, builder));
   } else {
-    ASSIGN_OR_RETURN(const io::CsvTable native, io::CsvTable::Open(path));
-    RETURN_IF_ERROR(AddNativeFile(native, builder));
+    ASSIGN_OR_RETURN(const io::CsvTable file, io::CsvTable::Open(path));
+    RETURN_IF_ERROR(IsGavelTable(file) ? AddGavelFile(file, builder, pairs)
+                                       : AddNativeFile(file, builder));
   }
   ThroughputTable table;
   ASSIGN_OR_RETURN(table.rows_, builder.Build(gpu_types));
@@ -341,7 +367,32 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
     return BadInput(fmt::format("{}: no rows; expected a profile{}", path,
                                 gpu_types.empty() ? "" : " for a GPU type of the cluster"));
   }
+  for (const auto& [place, row] : pairs) {
+    const bool matters = gpu_types.empty() || std::find(gpu_types.begin(), gpu_types.end(),
+                                                        row.gpu_type) != gpu_types.end();
+    const int first = table.Find(row.job.model, row.job.batch_size);
+    const int second = table.Find(row.other->model, row.other->batch_size);
+    if (!matters || first < 0 || second < 0) {
+      continue;
+    }
+    const bool in_order = first <= second;
+    const PairRate rate{in_order ? row.rate : row.other_rate, in_order ? row.other_rate : row.rate};
+    const auto [known, is_new] = table.pairs_.emplace(
+        PairKey{std::min(first, second), std::max(first, second), row.gpus, row.gpu_type}, rate);
+    if (!is_new && (known->second.first != rate.first || known->second.second != rate.second)) {
+      return BadInput(
+          fmt::format("{}: '{}' and '{}' on {} GPUs of type {} have other rates in a row before; "
+                      "expected the same, whichever comes first",
+                      place, row.job.model, row.other->model, row.gpus, row.gpu_type));
+    }
+  }
   return table;
+}
+
+double ThroughputTable::RateBeside(int row, int other, int gpus, std::string_view gpu_type) const {
+  const auto pair =
+      pairs_.find({std::min(row, other), std::max(row, other), gpus, std::string(gpu_type)});
+  return pair == pairs_.end() ? 0 : row <= other ? pair->second.first : pair->second.second;
 }
 
 bool ThroughputTable::IsAt(const std::string& folder) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Throughput profiles: iterations per second by model, global batch size and GPU count.
+// Throughput profiles: iterations per second by model, global batch size and GPU count; and of two
+// jobs on the same GPUs.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,8 +50,8 @@ struct ThroughputRow {
 
 class ThroughputTable {
  public:
-  // Reads every `<model>.csv` and the native throughput.csv of a folder, or one native file; see
-  // docs/formats/profiles.md.
+  // Reads every `<model>.csv` and the native throughput.csv of a folder, or one file, native or in
+  // Gavel's form; see docs/formats/profiles.md.
   // `gpu_types`: those that matter; rows that run on none of them are left out. Empty: all.
   // Errors: those of CsvTable; no profile there; a negative rate or no number; a cell twice; a
   // row that runs on no number of GPUs.
@@ -64,8 +67,27 @@ class ThroughputTable {
   [[nodiscard]] int Find(std::string_view model, std::int64_t batch_size) const;
   [[nodiscard]] bool HasModel(std::string_view model) const;
 
+  // Jobs that share all their GPUs with one other job of as many, by pairs of rows, the first one
+  // no larger than the second; numbers of GPUs; and GPU types. Only tables in Gavel's form have
+  // any.
+  struct PairKey {
+    int first = 0;
+    int second = 0;
+    int gpus = 0;
+    std::string gpu_type;
+    friend auto operator<=>(const PairKey&, const PairKey&) = default;
+  };
+  struct PairRate {
+    double first = 0;  // iterations per second, 0: does not run so
+    double second = 0;
+  };
+  [[nodiscard]] const std::map<PairKey, PairRate>& pairs() const { return pairs_; }
+  // Iterations per second of a job of `row` beside one of `other`; 0 where there is no cell.
+  [[nodiscard]] double RateBeside(int row, int other, int gpus, std::string_view gpu_type) const;
+
  private:
   std::vector<ThroughputRow> rows_;
+  std::map<PairKey, PairRate> pairs_;
 };
 
 }  // namespace trainyard::profile

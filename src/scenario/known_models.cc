@@ -16,6 +16,7 @@
 #include "model/node_classes.h"
 #include "model/request/request_fit.h"
 #include "profile/execution_model.h"
+#include "profile/paired_model.h"
 #include "profile/sensitivity.h"
 
 namespace trainyard::scenario {
@@ -47,6 +48,10 @@ std::string TableText(const profile::ThroughputTable& table) {
       text += fmt::format(",{}={}", typed.gpu_type, fmt::join(typed.rates, ":"));
     }
     text += "\n";
+  }
+  for (const auto& [pair, rate] : table.pairs()) {
+    text += fmt::format("{},{},{},{}={}:{}\n", pair.first, pair.second, pair.gpus, pair.gpu_type,
+                        rate.first, rate.second);
   }
   return text;
 }
@@ -400,7 +405,11 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
     parts.rates = profile::MakeMixedModel(models.throughput ? &*models.throughput : nullptr,
                                           parts.preset.stages);
   }
-  parts.rates = profile::WithCpuJobs(profile::OnTypesOf(cluster, std::move(parts.rates)));
+  parts.rates = profile::OnTypesOf(cluster, std::move(parts.rates));
+  if (parts.traits().may.share && models.throughput) {
+    parts.rates = profile::WithPairs(*models.throughput, cluster, std::move(parts.rates));
+  }
+  parts.rates = profile::WithCpuJobs(std::move(parts.rates));
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "model/node_classes.h"
 #include "profile/execution_model.h"
 #include "profile/goodput/training_model.h"
+#include "profile/paired_model.h"
 #include "profile/sensitivity.h"
 
 namespace trainyard::scenario {
@@ -107,17 +108,25 @@ Status CheckStages(const Inputs& inputs) {
   });
 }
 
+// Whether jobs that share GPUs do so at the pace of profiles, which may know no pairs of jobs.
+bool SharesByProfile(const Inputs& inputs, const Assembly& parts) {
+  return parts.traits().may.share && inputs.models.throughput &&
+         parts.preset.work != WorkUnit::kDuration;
+}
+
 // What a policy wants against what the preset counts.
-Status CheckWork(const Assembly& parts, bool iterations) {
+Status CheckWork(const Inputs& inputs, const Assembly& parts, bool iterations) {
   const May may = parts.traits().may;
   const WorkUnit work = parts.preset.work;
   if (may.resize && !iterations) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
                            "' sets GPU counts, but the preset counts durations");
   }
-  if (may.share && (work == WorkUnit::kIterations || work == WorkUnit::kDuration)) {
+  if (may.share && (work == WorkUnit::kIterations || work == WorkUnit::kDuration) &&
+      (!SharesByProfile(inputs, parts) || inputs.models.throughput->pairs().empty())) {
     return InvalidArgument("policy '" + parts.preset.policy.name +
-                           "' lets jobs share GPUs, but the preset counts no stage times");
+                           "' lets jobs share GPUs, but the preset counts no stage times, and the "
+                           "profiles have no pairs of jobs; expected other profiles (--profiles)");
   }
   return {};
 }
@@ -221,7 +230,7 @@ Status MakePlainRates(const Inputs& inputs, Assembly& parts) {
       work == WorkUnit::kIterations ||
       (work == WorkUnit::kAuto && !inputs.paths.profiles.empty() && !inputs.models.stages);
   RETURN_IF_ERROR(CheckProfiles(inputs, parts, iterations));
-  RETURN_IF_ERROR(CheckWork(parts, iterations));
+  RETURN_IF_ERROR(CheckWork(inputs, parts, iterations));
   RETURN_IF_ERROR(elastic ? Status() : trace::CheckFits(*inputs.trace, inputs.cluster));
   const bool mixed = work == WorkUnit::kAuto && !elastic &&
                      std::any_of(inputs.jobs->begin(), inputs.jobs->end(), profile::StatesStages);
@@ -290,6 +299,10 @@ Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
                                       inputs.models.loader ? &*inputs.models.loader : nullptr));
   RETURN_IF_ERROR(MakeModel(inputs, parts));
   parts.rates = profile::OnTypesOf(inputs.cluster, std::move(parts.rates));
+  if (SharesByProfile(inputs, parts)) {
+    parts.rates =
+        profile::WithPairs(*inputs.models.throughput, inputs.cluster, std::move(parts.rates));
+  }
   if (std::any_of(inputs.jobs->begin(), inputs.jobs->end(),
                   [](const JobSpec& job) { return job.gpus == 0; })) {
     parts.rates = profile::WithCpuJobs(std::move(parts.rates));

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -308,6 +309,60 @@ std::vector<TypePairs> MatchByType(const std::vector<std::int64_t>& counts,
     found.push_back({types.first, types.second, pairs});
   }
   return found;
+}
+
+std::vector<std::size_t> AssignToClasses(const std::vector<std::vector<double>>& costs,
+                                         const std::vector<std::int64_t>& room) {
+  using Graph = lemon::SmartDigraph;
+  double largest = 0;
+  for (const std::vector<double>& row : costs) {
+    for (const double cost : row) {
+      largest = std::isfinite(cost) ? std::max(largest, cost) : largest;
+    }
+  }
+  const double scale = largest > 0 ? kResolution / largest : 0;
+  Graph graph;
+  graph.reserveNode(static_cast<int>(costs.size() + room.size()));
+  std::vector<Graph::Node> rows;
+  std::vector<Graph::Node> classes;
+  std::generate_n(std::back_inserter(rows), costs.size(), [&graph] { return graph.addNode(); });
+  std::generate_n(std::back_inserter(classes), room.size(), [&graph] { return graph.addNode(); });
+  struct Place {
+    Graph::Arc arc;
+    std::size_t row;
+    std::size_t of;
+  };
+  std::vector<Place> places;
+  for (std::size_t row = 0; row < costs.size(); ++row) {
+    for (std::size_t of = 0; of < room.size(); ++of) {
+      if (std::isfinite(costs[row][of])) {
+        places.push_back({graph.addArc(rows[row], classes[of]), row, of});
+      }
+    }
+  }
+  Graph::ArcMap<Weight> cost(graph);
+  for (const Place& place : places) {
+    cost[place.arc] = std::llround(costs[place.row][place.of] * scale);
+  }
+  Graph::NodeMap<std::int64_t> supply(graph);
+  for (const Graph::Node row : rows) {
+    supply[row] = 1;
+  }
+  for (std::size_t of = 0; of < room.size(); ++of) {
+    supply[classes[of]] = -room[of];
+  }
+  // Classes may have room left: supplies are the least that leaves rows, and the most that comes.
+  lemon::NetworkSimplex<Graph, std::int64_t, Weight> simplex(graph);
+  simplex.costMap(cost).supplyMap(supply).supplyType(
+      lemon::NetworkSimplex<Graph, std::int64_t, Weight>::GEQ);
+  CHECK(simplex.run() == (lemon::NetworkSimplex<Graph, std::int64_t, Weight>::OPTIMAL));
+  std::vector<std::size_t> taken(costs.size(), room.size());
+  for (const Place& place : places) {
+    if (simplex.flow(place.arc) > 0) {
+      taken[place.row] = place.of;
+    }
+  }
+  return taken;
 }
 
 const std::vector<TypePairs>& MatchingMemo::Match(const std::vector<std::int64_t>& counts,

@@ -34,6 +34,13 @@ struct TypePairs {
 [[nodiscard]] std::vector<TypePairs> MatchByType(const std::vector<std::int64_t>& counts,
                                                  const std::vector<std::vector<double>>& weights);
 
+// For each row the class of places that it takes, so that the sum of `costs[row][class]` is least;
+// `room`: places of each class. An infinite cost: not for that row. Costs are rounded to 2^-40 of
+// the largest finite one; equal inputs give equal outputs. REQUIRES: costs are >= 0, and there is
+// room for all rows where they may be.
+[[nodiscard]] std::vector<std::size_t> AssignToClasses(
+    const std::vector<std::vector<double>>& costs, const std::vector<std::int64_t>& room);
+
 // Remembers questions and their answers: from one decision to the next most stay the same.
 class MatchingMemo {
  public:

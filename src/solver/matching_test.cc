@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <random>
 
 namespace trainyard::solver {
@@ -163,6 +164,13 @@ TEST(MatchByTypeTest, MatchesManyNodesOfAFewTypes) {
     const Counts counts = instances.MakeCounts(16, 125);
     ExpectMatching(MatchByType(counts, weights), counts);
   }
+}
+
+TEST(AssignToClassesTest, TheSumOfCostsIsLeast) {
+  const double never = std::numeric_limits<double>::infinity();
+  const std::vector<std::vector<double>> costs{{1, 5, 9}, {1, 2, 9}, {never, 4, 3}};
+  EXPECT_EQ(AssignToClasses(costs, {1, 1, 1}), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(AssignToClasses(costs, {2, 2, 0}), (std::vector<std::size_t>{0, 0, 1}));
 }
 
 }  // namespace

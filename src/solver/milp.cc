@@ -3,8 +3,10 @@
 
 #include <coin/Cbc_C_Interface.h>
 #include <coin/CbcModel.hpp>
+#include <coin/ClpSimplex.hpp>
 #include <coin/OsiClpSolverInterface.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -39,6 +41,10 @@ void MilpModel::SetObjective(int column, double objective) {
   columns_.at(static_cast<std::size_t>(column)).objective = objective;
 }
 
+void MilpModel::AddObjective(int column, double more) {
+  columns_.at(static_cast<std::size_t>(column)).objective += more;
+}
+
 void MilpModel::SetBounds(int column, double lower, double upper) {
   CHECK(lower <= upper);
   MilpColumn& changed = columns_.at(static_cast<std::size_t>(column));
@@ -49,9 +55,8 @@ void MilpModel::SetBounds(int column, double lower, double upper) {
 // The model as CBC wants it: the matrix by columns.
 class CbcProblem {
  public:
-  CbcProblem(const MilpModel& model, const MilpOptions& options)
+  explicit CbcProblem(const MilpModel& model)
       : model_(model),
-        options_(options),
         starts_(static_cast<std::size_t>(model.columns()) + 1, 0),
         rows_(model.terms_.size()),
         coefficients_(model.terms_.size()) {
@@ -70,7 +75,7 @@ class CbcProblem {
   // CBC as its command runs it, with cuts and heuristics. Without preprocessing: with it,
   // CBC 2.10.8 calls worse solutions optimal, in 2 of 1,000 random programs of a few binary
   // columns; without it, in none of 6,000 (src/loader/allocation_test.cc).
-  MilpSolution Solve() {
+  MilpSolution Solve(const MilpOptions& options) {
     const std::unique_ptr<Cbc_Model, Deleter> owner(Cbc_newModel());
     Cbc_Model* const cbc = owner.get();
     Cbc_loadProblem(cbc, model_.columns(), model_.rows(), starts_.data(), rows_.data(),
@@ -79,11 +84,11 @@ class CbcProblem {
     for (const int column : IntegerColumns()) {
       Cbc_setInteger(cbc, column);
     }
-    Cbc_setObjSense(cbc, Sense());
+    Cbc_setObjSense(cbc, Sense(options.maximize));
     Cbc_setLogLevel(cbc, 0);
     Cbc_setParameter(cbc, "slogLevel", "0");
     Cbc_setParameter(cbc, "threads", "0");
-    Cbc_setParameter(cbc, "maxNodes", std::to_string(options_.node_limit).c_str());
+    Cbc_setParameter(cbc, "maxNodes", std::to_string(options.node_limit).c_str());
     Cbc_setParameter(cbc, "preprocess", "off");
     Cbc_solve(cbc);
     const bool optimal = Cbc_isProvenOptimal(cbc) != 0;
@@ -94,7 +99,7 @@ class CbcProblem {
     return Solution(Cbc_isProvenInfeasible(cbc) != 0, optimal, best);
   }
 
-  MilpSolution SearchTree() {
+  MilpSolution SearchTree(const MilpOptions& options) {
     OsiClpSolverInterface relaxation;
     relaxation.messageHandler()->setLogLevel(0);
     relaxation.loadProblem(model_.columns(), model_.rows(), starts_.data(), rows_.data(),
@@ -103,12 +108,38 @@ class CbcProblem {
     for (const int column : IntegerColumns()) {
       relaxation.setInteger(column);
     }
-    relaxation.setObjSense(Sense());
+    relaxation.setObjSense(Sense(options.maximize));
     CbcModel tree(relaxation);
     tree.setLogLevel(0);
-    tree.setMaximumNodes(options_.node_limit);
+    tree.setMaximumNodes(options.node_limit);
     tree.branchAndBound();
     return Solution(tree.isProvenInfeasible(), tree.isProvenOptimal(), tree.bestSolution());
+  }
+
+  LinearSolution SolveRelaxed(const LinearOptions& options, LinearBasis* basis) {
+    constexpr double kTolerance = 1e-9;
+    ClpSimplex simplex;
+    simplex.setLogLevel(0);
+    simplex.loadProblem(model_.columns(), model_.rows(), starts_.data(), rows_.data(),
+                        coefficients_.data(), lower_.data(), upper_.data(), objective_.data(),
+                        row_lower_.data(), row_upper_.data());
+    simplex.setOptimizationDirection(Sense(options.maximize));
+    simplex.setPrimalTolerance(kTolerance);
+    simplex.setDualTolerance(kTolerance);
+    simplex.setMaximumIterations(options.step_limit);
+    const auto all = static_cast<std::size_t>(model_.columns() + model_.rows());
+    const bool warm = basis != nullptr && basis->states_.size() == all;
+    if (warm) {
+      simplex.createStatus();
+      std::copy(basis->states_.begin(), basis->states_.end(), simplex.statusArray());
+      simplex.primal();
+    } else {
+      simplex.dual();
+    }
+    if (basis != nullptr) {
+      basis->states_.assign(simplex.statusArray(), simplex.statusArray() + all);
+    }
+    return Vertex(simplex);
   }
 
  private:
@@ -135,7 +166,7 @@ class CbcProblem {
     }
   }
 
-  [[nodiscard]] double Sense() const { return options_.maximize ? -1 : 1; }
+  [[nodiscard]] static double Sense(bool maximize) { return maximize ? -1 : 1; }
 
   [[nodiscard]] std::vector<int> IntegerColumns() const {
     std::vector<int> integer;
@@ -169,8 +200,27 @@ class CbcProblem {
     return solution;
   }
 
+  [[nodiscard]] LinearSolution Vertex(const ClpSimplex& simplex) const {
+    LinearSolution solution;
+    if (simplex.isProvenPrimalInfeasible()) {
+      solution.status = MilpStatus::kInfeasible;
+      return solution;
+    }
+    if (!simplex.isProvenOptimal() && !simplex.primalFeasible()) {
+      return solution;
+    }
+    solution.status = simplex.isProvenOptimal() ? MilpStatus::kOptimal : MilpStatus::kFeasible;
+    const double* const values = simplex.getColSolution();
+    solution.values.assign(values, values + model_.columns());
+    for (std::size_t column = 0; column < solution.values.size(); ++column) {
+      solution.objective += model_.columns_[column].objective * solution.values[column];
+    }
+    const double* const prices = simplex.getRowPrice();
+    solution.prices.assign(prices, prices + model_.rows());
+    return solution;
+  }
+
   const MilpModel& model_;
-  const MilpOptions& options_;
   std::vector<CoinBigIndex> starts_;  // of the columns
   std::vector<int> rows_;
   std::vector<double> coefficients_;
@@ -181,8 +231,17 @@ MilpSolution SolveMilp(const MilpModel& model, const MilpOptions& options) {
   if (model.columns() == 0) {
     return {.status = MilpStatus::kOptimal};
   }
-  CbcProblem problem(model, options);
-  return options.tree_only ? problem.SearchTree() : problem.Solve();
+  CbcProblem problem(model);
+  return options.tree_only ? problem.SearchTree(options) : problem.Solve(options);
+}
+
+LinearSolution SolveLinear(const MilpModel& model, const LinearOptions& options,
+                           LinearBasis* basis) {
+  if (model.columns() == 0) {
+    return {.status = MilpStatus::kOptimal,
+            .prices = std::vector<double>(static_cast<std::size_t>(model.rows()), 0.0)};
+  }
+  return CbcProblem(model).SolveRelaxed(options, basis);
 }
 
 }  // namespace trainyard::solver

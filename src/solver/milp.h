@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear programs with integer columns, for planners. CBC solves them; only milp.cc knows it.
+// Linear programs, with integer columns or without, for planners. CBC and CLP solve them; only
+// milp.cc knows these.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,7 @@ class MilpModel {
   int AddRow(std::span<const MilpTerm> terms, MilpSense sense, double bound);
   // REQUIRES: the column exists.
   void SetObjective(int column, double objective);
+  void AddObjective(int column, double more);
   void SetBounds(int column, double lower, double upper);
 
   [[nodiscard]] int columns() const { return static_cast<int>(columns_.size()); }
@@ -81,5 +83,36 @@ struct MilpSolution {
 // Prints nothing, uses the calling thread only. The same model gives the same solution; which of
 // several optimal ones is up to the solver, so callers that care break ties themselves.
 [[nodiscard]] MilpSolution SolveMilp(const MilpModel& model, const MilpOptions& options = {});
+
+// Where the simplex method stood at its end, to start from in a model of the same columns and rows.
+class LinearBasis {
+ public:
+  LinearBasis() = default;
+
+ private:
+  friend class CbcProblem;
+  std::vector<unsigned char> states_;  // of the columns, then of the rows; empty: none
+};
+
+struct LinearOptions {
+  bool maximize = false;
+  // Steps of the simplex method, never seconds: the answer must not depend on the machine.
+  int step_limit = 200'000;
+};
+
+struct LinearSolution {
+  MilpStatus status = MilpStatus::kUnsolved;  // kFeasible: the step limit came first
+  double objective = 0;
+  std::vector<double> values;  // by column; empty: there is no solution
+  // By row: what the optimum gains for each unit that the bound of the row is raised by; of no
+  // meaning unless the status is kOptimal.
+  std::vector<double> prices;
+};
+
+// A vertex of the model as if no column were integer, by CLP's simplex method, with tolerances of
+// 1e-9. `basis`: where to start, and where it ended; null: from the beginning. Prints nothing, uses
+// the calling thread only; the same model and basis give the same solution.
+[[nodiscard]] LinearSolution SolveLinear(const MilpModel& model, const LinearOptions& options = {},
+                                         LinearBasis* basis = nullptr);
 
 }  // namespace trainyard::solver

@@ -204,5 +204,40 @@ TEST(MilpTest, TheTreeAloneStopsAtTheNodeLimit) {
   EXPECT_EQ(one.values, SolveMilp(MarketSplit(), options).values);
 }
 
+// maximize 3 x + 2 y with x + y <= 4, x <= 3
+TEST(LinearTest, AVertexHasPrices) {
+  MilpModel model;
+  const int x = model.AddColumn({.upper = kMilpInfinity, .objective = 3});
+  const int y = model.AddColumn({.upper = kMilpInfinity, .objective = 1});
+  model.AddObjective(y, 1);
+  const std::array<MilpTerm, 2> both{MilpTerm{x, 1}, MilpTerm{y, 1}};
+  model.AddRow(both, MilpSense::kAtMost, 4);
+  model.AddRow(std::array{MilpTerm{x, 1}}, MilpSense::kAtMost, 3);
+  LinearBasis basis;
+  for (int i = 0; i < 2; ++i) {  // from the beginning, and from the optimum
+    const LinearSolution solution = SolveLinear(model, {.maximize = true}, &basis);
+    ASSERT_EQ(solution.status, MilpStatus::kOptimal);
+    EXPECT_NEAR(solution.objective, 11, 1e-9);
+    EXPECT_NEAR(solution.values[0], 3, 1e-9);
+    EXPECT_NEAR(solution.prices[0], 2, 1e-9);
+    EXPECT_NEAR(solution.prices[1], 1, 1e-9);
+  }
+}
+
+TEST(LinearTest, ColumnsAreNotRounded) {
+  MilpModel model;
+  const int x = model.AddColumn({.upper = kMilpInfinity, .objective = 1});
+  model.AddRow(std::array{MilpTerm{x, 2}}, MilpSense::kAtMost, 1);
+  EXPECT_NEAR(SolveLinear(model, {.maximize = true}).objective, 0.5, 1e-12);
+}
+
+TEST(LinearTest, SaysWhatHasNoSolution) {
+  MilpModel model;
+  const int x = model.AddColumn({.upper = 1, .objective = 1});
+  model.AddRow(std::array{MilpTerm{x, 1}}, MilpSense::kAtLeast, 2);
+  EXPECT_EQ(SolveLinear(model).status, MilpStatus::kInfeasible);
+  EXPECT_TRUE(SolveLinear(model).values.empty());
+}
+
 }  // namespace
 }  // namespace trainyard::solver

@@ -115,7 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Named{"tiresias"}, Named{"tiresias", "buddy"},
                     Named{"edf", "consolidated:spread=1"}, Named{"themis"},
                     Named{"themis:lease=60", "scattered"}, Named{"drf"}, Named{"tetris"},
-                    Named{"ftf"}),
+                    Named{"ftf"}, Named{"max-min-fairness:round=30", "gandiva"},
+                    Named{"makespan:round=30", "gandiva"}, Named{"allox:round=30", "gandiva"}),
     [](const testing::TestParamInfo<Named>& one) { return "case" + std::to_string(one.index); });
 
 // Without preemption the incremental walk places exactly as the walk over all jobs.

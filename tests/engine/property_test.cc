@@ -167,6 +167,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Combination{"themis", "consolidated"}, Combination{"themis:lease=60", "buddy"},
                     Combination{"tiresias", "consolidated"},
                     Combination{"tiresias:promote=1,thresholds=300/900", "buddy"},
+                    Combination{"max-min-fairness:round=60", "gandiva"},
+                    Combination{"water-filling:types=blind,round=60", "gandiva"},
+                    Combination{"finish-time-fairness:round=60", "gandiva"},
+                    Combination{"makespan:round=60", "gandiva"},
+                    Combination{"max-throughput:round=60", "gandiva"},
+                    Combination{"isolated:round=60", "gandiva"},
+                    Combination{"fifo-throughput:round=60", "gandiva"},
+                    Combination{"allox:round=60", "gandiva"},
+                    Combination{"gandiva-packing:round=60", "gandiva"},
                     Combination{"edf", "consolidated:spread=1"}),
     ShownName);
 

@@ -720,8 +720,15 @@ std::vector<Case> Cases() {
     cases.push_back({.policy = policy});
     cases.push_back({.policy = policy, .placement = "first-fit", .rounds = true});
   }
-  for (const char* policy : {"gandiva", "antman"}) {
+  for (const char* policy :
+       {"gandiva", "antman", "max-min-fairness:round=60", "water-filling:round=60",
+        "finish-time-fairness:round=60", "makespan:round=60", "max-throughput:round=60",
+        "isolated:round=60", "fifo-throughput:round=60", "allox:round=60",
+        "gandiva-packing:round=60"}) {
     cases.push_back({.policy = policy, .placement = "gandiva"});
+  }
+  for (const char* policy : {"max-min-fairness:round=60", "finish-time-fairness:round=60"}) {
+    cases.push_back({.policy = policy, .placement = "gandiva", .several_types = true});
   }
   for (const char* policy : {"drf", "tetris", "ftf", "synergy-opt", "srtf", "tiresias"}) {
     cases.push_back({.policy = policy, .placement = "synergy"});
@@ -794,6 +801,11 @@ std::vector<Case> CasesOfOriginals() {
   }
   cases.push_back(
       {.policy = "pollux-published:interval=3600", .placement = "gandiva", .elastic = true});
+  for (const char* allocation : {"isolated", "fifo", "finish_time_fairness_perf"}) {
+    cases.push_back({.policy = std::string("gavel-published:round=60,allocation=") + allocation,
+                     .placement = "gandiva",
+                     .fails = false});
+  }
   return cases;
 }
 

@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <cmath>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "profile/gavel_table.h"
 #include "trace/csv_format.h"
 #include "trace/line_stream.h"
 #include "trace/own_format.h"
@@ -82,24 +85,14 @@ class GavelRows {
   }
 
  private:
-  // "ResNet-50 (batch size 64)", or a name alone.
   [[nodiscard]] Status ReadType(const io::CsvRow& row, JobSpec& job) const {
-    constexpr double kMostBatch = 1e9;
-    std::string_view type = row.Text(type_);
-    if (const std::size_t at = type.find(kBatch); at != std::string_view::npos) {
-      std::string_view size = type.substr(at + kBatch.size());
-      const bool closed = size.ends_with(')');
-      size.remove_suffix(closed ? 1 : 0);
-      const std::optional<double> number = base::ToNumber(size);
-      if (!closed || !number || *number < 1 || *number > kMostBatch ||
-          *number != static_cast<double>(static_cast<std::int64_t>(*number))) {
-        return row.Bad(type_, "a model, or a model and '(batch size N)'");
-      }
-      job.batch_size = static_cast<std::int64_t>(*number);
-      type = type.substr(0, at);
+    std::optional<profile::GavelJobType> type = profile::ParseGavelJobType(row.Text(type_));
+    if (!type) {
+      return row.Bad(type_, "a model, or a model and '(batch size N)'");
     }
-    job.model = base::Trim(type);
-    return job.model.empty() ? Status(row.Bad(type_, "the name of a model")) : Status();
+    job.model = std::move(type->model);
+    job.batch_size = type->batch_size;
+    return {};
   }
 
   [[nodiscard]] Status ReadNumbers(const io::CsvRow& row, JobSpec& job) const {
@@ -110,6 +103,12 @@ class GavelRows {
       if (number >= 0 && !base::ToNumber(row.Text(number))) {
         return row.Bad(number, "a number");
       }
+    }
+    if (weight_ >= 0) {
+      constexpr double kMostWeight = 1e6;
+      ASSIGN_OR_RETURN(const double weight, row.Number(weight_, 0, kMostWeight));
+      // Policies with weights take a priority for one, and none for a weight of 1.
+      job.priority = weight == 1 ? 0 : static_cast<int>(std::lround(weight));
     }
     if (duration_ >= 0) {
       ASSIGN_OR_RETURN(const double seconds, TraceSeconds(row, duration_));

@@ -42,7 +42,7 @@ TEST(GavelTraceTest, AModelMayComeWithoutBatchSize) {
   EXPECT_EQ(game.batch_size, 0);
   EXPECT_EQ(game.submit, AtSeconds(9929));
   EXPECT_FALSE(game.deadline.has_value());  // an SLO is a multiple of a run time it does not state
-  EXPECT_EQ(game.priority, 0);              // a weight is no class
+  EXPECT_EQ(game.priority, 5);              // the weight; 1: none
 }
 
 TEST(GavelTraceTest, TheLastTwoOfSevenFieldsAreTheOtherWayRound) {
@@ -106,7 +106,8 @@ TEST(GavelTraceTest, RefusesBadValues) {
             "t.csv:1: field 'job_type' is 'LM (batch size x)'; expected a model, or a model and "
             "'(batch size N)'");
   EXPECT_EQ(error(" (batch size 5)", "1", "1", "0"),
-            "t.csv:1: field 'job_type' is ' (batch size 5)'; expected the name of a model");
+            "t.csv:1: field 'job_type' is ' (batch size 5)'; expected a model, or a model and "
+            "'(batch size N)'");
   EXPECT_EQ(error("LM", "0", "1", "0"),
             "t.csv:1: field 'total_steps' is '0'; expected a number > 0");
   EXPECT_EQ(error("LM", "1", "0", "0"),

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "base/python_random.h"
 #include "base/try.h"
 #include "io/csv_reader.h"
 #include "trace/csv_format.h"
-#include "trace/generators/python_random.h"
 
 namespace trainyard::trace {
 namespace {
@@ -95,7 +95,7 @@ class Stream {
 
   const BloxOptions& options_;
   const BloxPool* pool_;
-  PythonRandom random_;
+  base::PythonRandom random_;
   TimePoint last_{};
   JobSpec pending_;
   std::vector<JobSpec> jobs_;

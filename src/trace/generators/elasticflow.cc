@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/python_random.h"
 #include "base/try.h"
 #include "trace/csv_format.h"
-#include "trace/generators/python_random.h"
 
 namespace trainyard::trace {
 namespace {
@@ -86,11 +86,11 @@ class TemplateDraws {
 
  private:
   const ElasticflowOptions& options_;
-  PythonRandom templates_;
-  PythonRandom gaps_;
-  PythonRandom durations_;
-  PythonRandom sizes_;
-  PythonRandom deadlines_;
+  base::PythonRandom templates_;
+  base::PythonRandom gaps_;
+  base::PythonRandom durations_;
+  base::PythonRandom sizes_;
+  base::PythonRandom deadlines_;
 };
 
 // The original prints all its numbers without decimals.

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/python_random.h"
 #include "trace/csv_format.h"
-#include "trace/generators/python_random.h"
 
 namespace trainyard::trace {
 namespace {
@@ -98,7 +98,7 @@ class Draws {
 
  private:
   const SynergyOptions& options_;
-  PythonRandom random_;
+  base::PythonRandom random_;
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/generators/python_random.h"
+#include "base/python_random.h"
 
 #include <bit>
 #include <vector>
 
 #include "base/check.h"
 
-namespace trainyard::trace {
+namespace trainyard::base {
 namespace {
 
 // Fills the state of std::mt19937 as init_by_array of Matsumoto and Nishimura's mt19937ar does,
@@ -70,11 +70,24 @@ std::mt19937 EngineOf(std::uint64_t seed) {
 
 }  // namespace
 
-PythonRandom::PythonRandom(std::uint64_t seed) : engine_(EngineOf(seed)) {}
+PythonRandom::PythonRandom(std::uint64_t seed) : seed_(seed), engine_(EngineOf(seed)) {}
+
+std::uint32_t PythonRandom::Draw() {
+  ++draws_;
+  return static_cast<std::uint32_t>(engine_());
+}
+
+void PythonRandom::Serialize(StateStream& state) {
+  state(seed_, draws_);
+  if (state.reading()) {
+    engine_ = EngineOf(seed_);
+    engine_.discard(draws_);
+  }
+}
 
 double PythonRandom::Random() {
-  const auto high = static_cast<double>(engine_() >> 5U);
-  const auto low = static_cast<double>(engine_() >> 6U);
+  const auto high = static_cast<double>(Draw() >> 5U);
+  const auto low = static_cast<double>(Draw() >> 6U);
   return (high * 0x1p26 + low) * 0x1p-53;
 }
 
@@ -82,11 +95,11 @@ std::uint32_t PythonRandom::Below(std::uint32_t count) {
   CHECK(count > 0);
   const int surplus = std::countl_zero(count);
   while (true) {
-    const auto drawn = static_cast<std::uint32_t>(engine_()) >> static_cast<unsigned>(surplus);
+    const auto drawn = Draw() >> static_cast<unsigned>(surplus);
     if (drawn < count) {
       return drawn;
     }
   }
 }
 
-}  // namespace trainyard::trace
+}  // namespace trainyard::base

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The expected numbers were printed by CPython 3.11.
-#include "trace/generators/python_random.h"
+#include "base/python_random.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace trainyard::trace {
+namespace trainyard::base {
 namespace {
 
 std::vector<double> Randoms(std::uint64_t seed, int count) {
@@ -75,4 +75,4 @@ TEST(PythonRandomTest, PicksAmongOneAndAmongVeryMany) {
 }
 
 }  // namespace
-}  // namespace trainyard::trace
+}  // namespace trainyard::base
