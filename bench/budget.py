@@ -137,7 +137,7 @@ def count(build):
             for jobs in sizes_of(name):
                 commands[simulated(name, jobs)] = [
                     program, "simulate", f"{folder}/{jobs}{'i' if elastic else ''}.csv", "--cluster", "4x8",
-                    "--policy", name + ":interval=600" * searches, *(["--profiles", f"{folder}/profiles.csv"] if elastic else [])]
+                    "--policy", name + ":interval=3600" * searches, *(["--profiles", f"{folder}/profiles.csv"] if elastic else [])]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             rows.update(zip(commands, pool.map(instructions, commands.values())))
     for kind in CALLS:
