@@ -87,12 +87,36 @@ Allocation SolveFinishTimes(const AllocationProblem& own, bool packed, std::span
   return policies::FairFinishTimes(packed ? DividedByWeights(std::move(problem)) : problem, fair);
 }
 
+using NumberedJobs = std::map<int, std::size_t>;  // places in the problem, by number
+
+// Whoever waits first takes the type of a job that has left, if it fits.
+void TakeOver(const AllocationProblem& problem, const NumberedJobs& at, std::deque<int>& queue,
+              std::vector<double>& free, std::map<int, std::size_t>& placed) {
+  const std::map<int, std::size_t> before = placed;
+  for (const auto& [number, type] : before) {
+    if (const auto job = at.find(number); job != at.end()) {
+      free[type] -= problem.jobs[job->second].gpus;
+      continue;
+    }
+    placed.erase(number);
+    if (queue.empty()) {
+      continue;
+    }
+    const AllocationJob& head = problem.jobs[at.at(queue.front())];
+    if (head.gpus <= free[type] && head.rates[type] > 0) {
+      placed[queue.front()] = type;
+      free[type] -= head.gpus;
+      queue.pop_front();
+    }
+  }
+}
+
 // Types last until their jobs leave. The program draws a type and then gives the last one that is
 // still in its list, even beyond its GPUs; what was drawn leaves the list when the last one is
 // used up to the last GPU.
 Allocation SolveFifo(const AllocationProblem& problem, std::span<const int> numbers,
                      GavelState& state) {
-  std::map<int, std::size_t> at;  // of the problem's jobs, by number
+  NumberedJobs at;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     at[numbers[i]] = i;
   }
@@ -104,23 +128,7 @@ Allocation SolveFifo(const AllocationProblem& problem, std::span<const int> numb
     }
   }
   std::vector<double> free = problem.gpus;
-  const std::map<int, std::size_t> before = placed;
-  for (const auto& [number, type] : before) {
-    if (at.contains(number)) {
-      free[type] -= problem.jobs[at[number]].gpus;
-      continue;
-    }
-    placed.erase(number);
-    if (queue.empty()) {
-      continue;
-    }
-    const AllocationJob& head = problem.jobs[at[queue.front()]];
-    if (head.gpus <= free[type] && head.rates[type] > 0) {
-      placed[queue.front()] = type;
-      free[type] -= head.gpus;
-      queue.pop_front();
-    }
-  }
+  TakeOver(problem, at, queue, free, placed);
   std::vector<std::size_t> open;
   for (std::size_t j = 0; j < free.size(); ++j) {
     if (free[j] > 0) {
@@ -344,6 +352,7 @@ constexpr std::array<NamedPolicy, 20> kPolicies{{
 
 std::vector<std::string_view> GavelPolicyNames() {
   std::vector<std::string_view> names;
+  names.reserve(kPolicies.size());
   for (const NamedPolicy& policy : kPolicies) {
     names.push_back(policy.name);
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -69,10 +70,8 @@ class GavelCluster {
     for (std::size_t j = 0; j < type; ++j) {
       first += counts_[j];
     }
-    std::vector<int> numbers;
-    for (int i = 0; i < std::min(gpus, counts_[type]); ++i) {
-      numbers.push_back(first + i);
-    }
+    std::vector<int> numbers(static_cast<std::size_t>(std::min(gpus, counts_[type])));
+    std::iota(numbers.begin(), numbers.end(), first);
     return SlicesOf(numbers);
   }
 
@@ -235,31 +234,37 @@ class GavelDecision {
     return snapshot_.rates->RateUnder(job, grant, {.collocated = others});
   }
 
+  void SayDemands(const GavelTask& task, Proposal& proposal) const {
+    const bool alone = task.unit.first == task.unit.second;
+    for (const int number : alone ? std::vector<int>{task.unit.first}
+                                  : std::vector<int>{task.unit.first, task.unit.second}) {
+      const GavelJob& job = state_.jobs.at(number);
+      if (live_.contains(job.id)) {
+        proposal.demands.push_back(
+            {.job = job.id,
+             .gpus = job.gpus,
+             .slices = cluster_.SlicesOf(task.gpus),
+             .sharing = alone ? Sharing::kExclusive : Sharing::kCollocated});
+      }
+    }
+  }
+  void SayEnds(const GavelTask& task, Proposal& proposal) const {
+    for (const int number : mechanism_.EndingWith(task)) {
+      if (!live_.contains(state_.jobs.at(number).id)) {
+        continue;
+      }
+      const TimePoint end = AtSeconds(task.finish);
+      proposal.ends.push_back(
+          {.job = state_.jobs.at(number).id, .registered = std::max(end, snapshot_.now)});
+    }
+  }
+
   [[nodiscard]] Proposal Say() const {
     Proposal proposal;
     for (const GavelTask& task : state_.tasks) {
-      const bool alone = task.unit.first == task.unit.second;
-      for (const int number : alone ? std::vector<int>{task.unit.first}
-                                    : std::vector<int>{task.unit.first, task.unit.second}) {
-        const GavelJob& job = state_.jobs.at(number);
-        if (live_.contains(job.id)) {
-          proposal.demands.push_back(
-              {.job = job.id,
-               .gpus = job.gpus,
-               .slices = cluster_.SlicesOf(task.gpus),
-               .sharing = alone ? Sharing::kExclusive : Sharing::kCollocated});
-        }
-      }
-      if (!turned_) {
-        continue;
-      }
-      for (const int number : mechanism_.EndingWith(task)) {
-        if (!live_.contains(state_.jobs.at(number).id)) {
-          continue;
-        }
-        const TimePoint end = AtSeconds(task.finish);
-        proposal.ends.push_back(
-            {.job = state_.jobs.at(number).id, .registered = std::max(end, snapshot_.now)});
+      SayDemands(task, proposal);
+      if (turned_) {
+        SayEnds(task, proposal);
       }
     }
     if (const std::optional<double> end = mechanism_.RoundEnd()) {
@@ -317,7 +322,7 @@ class GavelPublished final : public Policy {
 };
 
 Result<Components> MakeGavelPublished(const Options& options, const ComponentContext& /*context*/) {
-  const std::string allocation(options.Text("allocation"));
+  const std::string& allocation = options.Text("allocation");
   if (!FindGavelPolicy(allocation, {})) {
     std::string known;
     for (const std::string_view name : GavelPolicyNames()) {

@@ -15,6 +15,28 @@ bool RunsOnOne(const AllocationJob& job, const std::vector<std::size_t>& types) 
   return std::any_of(types.begin(), types.end(), [&](std::size_t j) { return job.rates[j] > 0; });
 }
 
+// Of each job in each place: the positions from the end of the queues, in each the types.
+std::vector<std::vector<double>> CostsOf(const AllocationProblem& problem,
+                                         const std::vector<std::size_t>& jobs,
+                                         const std::vector<std::size_t>& types) {
+  std::vector<std::vector<double>> costs;
+  costs.reserve(jobs.size());
+  for (const std::size_t i : jobs) {
+    const AllocationJob& job = problem.jobs[i];
+    std::vector<double> own;
+    own.reserve(jobs.size() * types.size());
+    for (std::size_t position = 1; position <= jobs.size(); ++position) {
+      for (const std::size_t j : types) {
+        own.push_back(job.rates[j] > 0
+                          ? static_cast<double>(position) * job.work_left / job.rates[j] + job.age
+                          : std::numeric_limits<double>::infinity());
+      }
+    }
+    costs.push_back(std::move(own));
+  }
+  return costs;
+}
+
 }  // namespace
 
 Allocation Allox(const AllocationProblem& problem, std::span<const PlacedJob> placed) {
@@ -43,19 +65,7 @@ Allocation Allox(const AllocationProblem& problem, std::span<const PlacedJob> pl
   if (jobs.empty()) {
     return allocation;
   }
-  std::vector<std::vector<double>> costs;
-  for (const std::size_t i : jobs) {
-    const AllocationJob& job = problem.jobs[i];
-    std::vector<double> own;
-    for (std::size_t position = 1; position <= jobs.size(); ++position) {
-      for (const std::size_t j : types) {
-        own.push_back(job.rates[j] > 0
-                          ? static_cast<double>(position) * job.work_left / job.rates[j] + job.age
-                          : std::numeric_limits<double>::infinity());
-      }
-    }
-    costs.push_back(std::move(own));
-  }
+  const std::vector<std::vector<double>> costs = CostsOf(problem, jobs, types);
   std::vector<std::int64_t> room;
   for (std::size_t position = 1; position <= jobs.size(); ++position) {
     for (const std::size_t j : types) {

@@ -190,9 +190,41 @@ Allocation MaxMinFairness(const AllocationProblem& problem) {
   return TakeSolution(problem, program, levels.Solve(StartingLevels(problem, program)));
 }
 
-Allocation WaterFilling(const AllocationProblem& problem) {
-  constexpr double kPriced = 1e-7;
+namespace {
+
+constexpr double kPriced = 1e-7;  // a level with such a price holds the others back
+
+// Makes the levels final that hold the others back: those with a price, and the dearest one, or all
+// that are left where none has any. Gives how many.
+std::size_t EndLevels(const LevelProgram& level_program, const LinearSolution& solution,
+                      std::vector<LevelProgram::Level>& levels) {
   constexpr double kRounding = 1e-10;
+  const std::size_t classes = levels.size();
+  std::size_t dearest = classes;
+  double most = kPriced;
+  for (std::size_t c = 0; c < classes; ++c) {
+    const double price = levels[c].final ? 0 : level_program.PriceOf(solution, c);
+    if (price > most) {
+      most = price;
+      dearest = c;
+    }
+  }
+  std::size_t ended = 0;
+  for (std::size_t c = 0; c < classes; ++c) {
+    const bool ends = !levels[c].final && (c == dearest || dearest == classes ||
+                                           level_program.PriceOf(solution, c) > kPriced);
+    if (ends) {
+      levels[c].final = true;
+      levels[c].least = solution.objective * (1 - kRounding);
+      ++ended;
+    }
+  }
+  return ended;
+}
+
+}  // namespace
+
+Allocation WaterFilling(const AllocationProblem& problem) {
   const ShareProgram program(problem);
   LevelProgram level_program(program);
   std::vector<LevelProgram::Level> levels = StartingLevels(problem, program);
@@ -211,24 +243,7 @@ Allocation WaterFilling(const AllocationProblem& problem) {
     if (!optimal) {
       return allocation;
     }
-    std::size_t dearest = program.classes();
-    double most = kPriced;
-    for (std::size_t c = 0; c < program.classes(); ++c) {
-      const double price = levels[c].final ? 0 : level_program.PriceOf(solution, c);
-      if (price > most) {
-        most = price;
-        dearest = c;
-      }
-    }
-    for (std::size_t c = 0; c < program.classes(); ++c) {
-      const bool ends = !levels[c].final && (c == dearest || dearest == program.classes() ||
-                                             level_program.PriceOf(solution, c) > kPriced);
-      if (ends) {
-        levels[c].final = true;
-        levels[c].least = solution.objective * (1 - kRounding);
-        --left;
-      }
-    }
+    left -= EndLevels(level_program, solution, levels);
   }
   return allocation;
 }

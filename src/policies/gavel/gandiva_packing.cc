@@ -25,6 +25,24 @@ double BestWorth(const AllocationProblem& problem, const PairBook& pairs, std::s
   return best;
 }
 
+// The one behind it, without a partner, with which both do most; itself: nobody gains.
+std::size_t BestPartner(const AllocationProblem& problem, const PairBook& pairs,
+                        const TimeSharingMemory& memory, std::size_t of) {
+  double most = 1;
+  std::size_t best = of;
+  for (std::size_t k = of + 1; k < problem.jobs.size(); ++k) {
+    if (problem.jobs[k].gpus != problem.jobs[of].gpus ||
+        memory.partners.contains(problem.jobs[k].id)) {
+      continue;
+    }
+    if (const double worth = BestWorth(problem, pairs, of, k); worth > most) {
+      most = worth;
+      best = k;
+    }
+  }
+  return best;
+}
+
 // Where jobs ask for more GPUs than there are, those that gain by it are paired, in order of
 // arrival each with the one with which both do most. Pairs stay as long as they gain.
 Allocation SolveGandivaPacking(const GavelSettings& /*settings*/, ProblemOf& of,
@@ -50,19 +68,7 @@ Allocation SolveGandivaPacking(const GavelSettings& /*settings*/, ProblemOf& of,
     if (memory.partners.contains(id)) {
       continue;
     }
-    double most = 1;
-    std::size_t best = i;
-    for (std::size_t k = i + 1; k < problem.jobs.size(); ++k) {
-      if (problem.jobs[k].gpus != problem.jobs[i].gpus ||
-          memory.partners.contains(problem.jobs[k].id)) {
-        continue;
-      }
-      if (const double worth = BestWorth(problem, pairs, i, k); worth > most) {
-        most = worth;
-        best = k;
-      }
-    }
-    if (best != i) {
+    if (const std::size_t best = BestPartner(problem, pairs, memory, i); best != i) {
       memory.partners[id] = problem.jobs[best].id;
       memory.partners[problem.jobs[best].id] = id;
     }

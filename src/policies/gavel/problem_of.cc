@@ -98,26 +98,31 @@ double ProblemOf::RateBeside(std::size_t job, std::size_t other, std::size_t typ
   return snapshot_.rates->RateUnder(spec, grant, {.collocated = others});
 }
 
+// Of jobs of two kinds on the same GPUs; types on which one of them does not run have rates of 0.
+PairRates ProblemOf::RatesOfPair(std::size_t first_kind, std::size_t second_kind) const {
+  const std::size_t first = of_kind_[first_kind];
+  const std::size_t second = of_kind_[second_kind];
+  PairRates pair{.first = static_cast<int>(first_kind), .second = static_cast<int>(second_kind)};
+  for (std::size_t j = 0; j < problem_.types(); ++j) {
+    const bool alone = problem_.jobs[first].rates[j] > 0 && problem_.jobs[second].rates[j] > 0;
+    const double rate = alone ? RateBeside(first, second, j) : 0;
+    const double other = alone ? RateBeside(second, first, j) : 0;
+    const bool both = rate > 0 && other > 0;
+    pair.first_rates.push_back(both ? rate : 0);
+    pair.second_rates.push_back(both ? other : 0);
+  }
+  return pair;
+}
+
 void ProblemOf::AddPairs() {
   for (std::size_t a = 0; a < of_kind_.size(); ++a) {
     for (std::size_t b = a; b < of_kind_.size(); ++b) {
-      const std::size_t first = of_kind_[a];
-      const std::size_t second = of_kind_[b];
-      if (problem_.jobs[first].gpus != problem_.jobs[second].gpus) {
+      if (problem_.jobs[of_kind_[a]].gpus != problem_.jobs[of_kind_[b]].gpus) {
         continue;
       }
-      PairRates pair{.first = static_cast<int>(a), .second = static_cast<int>(b)};
-      bool runs = false;
-      for (std::size_t j = 0; j < problem_.types(); ++j) {
-        const bool alone = problem_.jobs[first].rates[j] > 0 && problem_.jobs[second].rates[j] > 0;
-        const double rate = alone ? RateBeside(first, second, j) : 0;
-        const double other = alone ? RateBeside(second, first, j) : 0;
-        const bool both = rate > 0 && other > 0;
-        pair.first_rates.push_back(both ? rate : 0);
-        pair.second_rates.push_back(both ? other : 0);
-        runs = runs || both;
-      }
-      if (runs) {
+      PairRates pair = RatesOfPair(a, b);
+      if (std::any_of(pair.first_rates.begin(), pair.first_rates.end(),
+                      [](double rate) { return rate > 0; })) {
         problem_.pairs.push_back(std::move(pair));
       }
     }

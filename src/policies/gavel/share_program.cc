@@ -34,41 +34,45 @@ ShareProgram::ShareProgram(const AllocationProblem& problem, std::span<const dou
   AddRows();
 }
 
+void ShareProgram::AddColumn(Column column) {
+  column.number = base_.AddColumn({.upper = solver::kMilpInfinity, .integer = false});
+  columns_of_[column.first].push_back(columns_.size());
+  if (column.second != column.first) {
+    columns_of_[column.second].push_back(columns_.size());
+  }
+  columns_.push_back(column);
+}
+
 void ShareProgram::AddColumns() {
-  const auto add = [this](Column column) {
-    column.number = base_.AddColumn({.upper = solver::kMilpInfinity, .integer = false});
-    columns_of_[column.first].push_back(columns_.size());
-    if (column.second != column.first) {
-      columns_of_[column.second].push_back(columns_.size());
-    }
-    columns_.push_back(column);
-  };
   for (std::size_t c = 0; c < classes(); ++c) {
     for (std::size_t j = 0; j < problem_.types(); ++j) {
       if (problem_.gpus[j] > 0 && job(c).rates[j] > 0) {
-        add({.type = j, .first = c, .second = c, .first_rate = job(c).rates[j]});
+        AddColumn({.type = j, .first = c, .second = c, .first_rate = job(c).rates[j]});
       }
     }
   }
   for (std::size_t a = 0; a < classes() && !problem_.pairs.empty(); ++a) {
     for (std::size_t b = a; b < classes(); ++b) {
       const PairRates* const pair = pairs_.Find(job(a).kind, job(b).kind);
-      if (pair == nullptr || job(a).gpus != job(b).gpus || (a == b && members(a) < 2)) {
-        continue;
+      if (pair != nullptr && job(a).gpus == job(b).gpus && (a != b || members(a) >= 2)) {
+        AddPairColumns(a, b, *pair);
       }
-      const bool in_order = job(a).kind <= job(b).kind;
-      const std::vector<double>& first = in_order ? pair->first_rates : pair->second_rates;
-      const std::vector<double>& second = in_order ? pair->second_rates : pair->first_rates;
-      for (std::size_t j = 0; j < problem_.types(); ++j) {
-        if (problem_.gpus[j] > 0 && (first[j] > 0 || second[j] > 0)) {
-          add({.type = j,
-               .first = a,
-               .second = b,
-               .alone = false,
-               .first_rate = first[j],
-               .second_rate = second[j]});
-        }
-      }
+    }
+  }
+}
+
+void ShareProgram::AddPairColumns(std::size_t a, std::size_t b, const PairRates& pair) {
+  const bool in_order = job(a).kind <= job(b).kind;
+  const std::vector<double>& first = in_order ? pair.first_rates : pair.second_rates;
+  const std::vector<double>& second = in_order ? pair.second_rates : pair.first_rates;
+  for (std::size_t j = 0; j < problem_.types(); ++j) {
+    if (problem_.gpus[j] > 0 && (first[j] > 0 || second[j] > 0)) {
+      AddColumn({.type = j,
+                 .first = a,
+                 .second = b,
+                 .alone = false,
+                 .first_rate = first[j],
+                 .second_rate = second[j]});
     }
   }
 }
@@ -131,8 +135,12 @@ double ShareProgram::LargestRate(std::size_t of) const {
 Allocation ShareProgram::Expand(std::span<const double> values) const {
   Allocation allocation = NoShares(problem_);
   for (const Column& column : columns_) {
-    const double value = std::clamp(values[static_cast<std::size_t>(column.number)], 0.0,
-                                    column.alone ? 1.0 : solver::kMilpInfinity);
+    double most = solver::kMilpInfinity;
+    if (column.alone) {
+      most = 1;
+    }
+    const double value =
+        std::clamp(values[static_cast<std::size_t>(column.number)], 0.0, most);
     if (!column.alone) {
       ExpandPairs(column, value, allocation);
       continue;

@@ -56,7 +56,9 @@ class ShareProgram {
     double second_rate = 0;
   };
 
+  void AddColumn(Column column);
   void AddColumns();
+  void AddPairColumns(std::size_t a, std::size_t b, const PairRates& pair);
   void AddRows();
   // Jobs of the two classes that share: each has its part of the class's time.
   void ExpandPairs(const Column& column, double value, Allocation& allocation) const;

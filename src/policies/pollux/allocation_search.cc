@@ -294,8 +294,7 @@ class GeneticSearch {
     Grow(matrix);
   }
 
-  // Gives GPUs of nodes with free ones to jobs: to those that are there already, and to others.
-  void Grow(AllocationMatrix& matrix) {
+  void CountUse(const AllocationMatrix& matrix) {
     const std::size_t nodes = matrix.nodes();
     used_.assign(nodes, 0);
     present_.assign(nodes, 0);
@@ -306,6 +305,24 @@ class GeneticSearch {
         present_[node] += row[node] > 0 ? 1 : 0;
       }
     }
+  }
+
+  // Of the jobs that are on the node, each with that chance.
+  void RaisePresent(AllocationMatrix& matrix, std::size_t node, double chance) {
+    for (std::size_t job = 0, left = static_cast<std::size_t>(present_[node]); left > 0; ++job) {
+      if (std::uint8_t& cell = matrix.row(job)[node]; cell > 0) {
+        --left;
+        if (random_.Chance(chance)) {
+          Raise(cell, problem_.capacity[node]);
+        }
+      }
+    }
+  }
+
+  // Gives GPUs of nodes with free ones to jobs: to those that are there already, and to others.
+  void Grow(AllocationMatrix& matrix) {
+    const std::size_t nodes = matrix.nodes();
+    CountUse(matrix);
     const double any = 1.0 / static_cast<double>(matrix.jobs());
     for (std::size_t node = 0; node < nodes; ++node) {
       if (used_[node] >= problem_.capacity[node]) {
@@ -321,16 +338,7 @@ class GeneticSearch {
       }
       if (present_[node] > 0) {
         const double there = 1.0 / present_[node];
-        const double chance = any + there - any * there;
-        for (std::size_t job = 0, left = static_cast<std::size_t>(present_[node]); left > 0;
-             ++job) {
-          if (std::uint8_t& cell = matrix.row(job)[node]; cell > 0) {
-            --left;
-            if (random_.Chance(chance)) {
-              Raise(cell, problem_.capacity[node]);
-            }
-          }
-        }
+        RaisePresent(matrix, node, any + there - any * there);
       }
       for (const std::size_t job : newcomers_) {
         Raise(matrix.row(job)[node], problem_.capacity[node]);

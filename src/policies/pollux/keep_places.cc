@@ -22,7 +22,7 @@ class KeptPlaces {
     }
     RestorePlaces();
     return ObjectivesOf(problem_, matrix_).unfitness <= ObjectivesOf(problem_, chosen_).unfitness
-               ? std::move(matrix_)
+               ? matrix_
                : chosen_;
   }
 

@@ -117,49 +117,67 @@ std::uint64_t FingerprintOf(const Snapshot& snapshot) {
   return print.value();
 }
 
+// GPUs that have not been named yet.
+class FreeMasks {
+ public:
+  explicit FreeMasks(const Cluster& cluster) {
+    free_.reserve(cluster.nodes.size());
+    for (const NodeSpec& node : cluster.nodes) {
+      free_.push_back(node.gpus >= kMaxGpusPerNode ? ~std::uint64_t{0}
+                                                   : (std::uint64_t{1} << node.gpus) - 1);
+    }
+  }
+  // The lowest of them among these, so many if there are.
+  std::uint64_t Take(std::size_t node, std::uint64_t among, int count) {
+    std::uint64_t taken = 0;
+    for (among &= free_[node]; count > 0 && among != 0; --count, among &= among - 1) {
+      taken |= among & -among;
+    }
+    free_[node] &= ~taken;
+    return taken;
+  }
+
+ private:
+  std::vector<std::uint64_t> free_;
+};
+
+using NamedGpus = std::map<std::size_t, std::uint64_t>;  // by node
+
+// `named`: what the job keeps.
+Demand NewDemand(JobId job, std::span<const std::uint8_t> row, NamedGpus named, FreeMasks& free) {
+  Demand demand{.job = job};
+  for (std::size_t node = 0; node < row.size(); ++node) {
+    if (row[node] > 0) {
+      std::uint64_t& gpus = named[node];
+      gpus |= free.Take(node, ~std::uint64_t{0}, row[node] - std::popcount(gpus));
+      demand.slices.push_back({.node = NodeAt(node), .gpus = gpus});
+      demand.gpus += row[node];
+    }
+  }
+  return demand;
+}
+
 // Names the GPUs: jobs that stay keep theirs, and the others as many as they may; beside these they
 // take the lowest free ones.
 std::vector<Demand> DemandsOf(std::span<const JobView> jobs, const AllocationMatrix& chosen,
                               const AllocationMatrix& base, const Cluster& cluster) {
-  std::vector<std::uint64_t> free;
-  for (const NodeSpec& node : cluster.nodes) {
-    free.push_back(node.gpus >= kMaxGpusPerNode ? ~std::uint64_t{0}
-                                                : (std::uint64_t{1} << node.gpus) - 1);
-  }
-  const auto take = [&free](std::size_t node, std::uint64_t among, int count) {
-    std::uint64_t taken = 0;
-    for (among &= free[node]; count > 0 && among != 0; --count, among &= among - 1) {
-      taken |= among & -among;
-    }
-    free[node] &= ~taken;
-    return taken;
-  };
-  std::vector<std::map<std::size_t, std::uint64_t>> named(jobs.size());  // by node
+  FreeMasks free(cluster);
+  std::vector<NamedGpus> named(jobs.size());
   for (std::size_t job = 0; job < jobs.size(); ++job) {
     if (jobs[job].grant != nullptr) {
       for (const Slice& slice : jobs[job].grant->slices) {
         const std::size_t node = Index(slice.node);
-        named[job][node] = take(node, slice.gpus, chosen.row(job)[node]);
+        named[job][node] = free.Take(node, slice.gpus, chosen.row(job)[node]);
       }
     }
   }
   std::vector<Demand> demands;
   for (std::size_t job = 0; job < jobs.size(); ++job) {
     const std::span<const std::uint8_t> row = chosen.row(job);
-    Demand demand{.job = jobs[job].id};
-    if (jobs[job].grant != nullptr && std::equal(row.begin(), row.end(), base.row(job).begin())) {
-      demand.slices = jobs[job].grant->slices;
-      demand.gpus = jobs[job].grant->gpus;
-    } else {
-      for (std::size_t node = 0; node < row.size(); ++node) {
-        if (row[node] > 0) {
-          std::uint64_t& gpus = named[job][node];
-          gpus |= take(node, ~std::uint64_t{0}, row[node] - std::popcount(gpus));
-          demand.slices.push_back({.node = NodeAt(node), .gpus = gpus});
-          demand.gpus += row[node];
-        }
-      }
-    }
+    const Grant* const held = jobs[job].grant;
+    const bool stays = held != nullptr && std::equal(row.begin(), row.end(), base.row(job).begin());
+    Demand demand = stays ? Demand{.job = jobs[job].id, .gpus = held->gpus, .slices = held->slices}
+                          : NewDemand(jobs[job].id, row, std::move(named[job]), free);
     if (demand.gpus > 0) {
       demands.push_back(std::move(demand));
     }
@@ -317,6 +335,7 @@ Proposal Pollux::Allocate(const Snapshot& snapshot, PolluxMemory& last) const {
   NoteHeld(jobs, snapshot.cluster->nodes.size(), last);
   const SearchProblem problem = ProblemOf(jobs, snapshot, last);
   std::vector<JobId> rows;
+  rows.reserve(jobs.size());
   for (const JobView& job : jobs) {
     rows.push_back(job.id);
   }

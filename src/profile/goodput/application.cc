@@ -159,7 +159,7 @@ Status Application::ReadScalability(const std::string& path) {
   return table.ForEach([&](const io::CsvRow& row) -> Status {
     ASSIGN_OR_RETURN(const std::int64_t nodes, row.Integer(nodes_column, 1, kMostNodes));
     ASSIGN_OR_RETURN(const std::int64_t gpus,
-                     row.Integer(gpus_column, nodes, kMostNodes * kNodeGpus));
+                     row.Integer(gpus_column, nodes, std::int64_t{kMostNodes} * kNodeGpus));
     ASSIGN_OR_RETURN(const auto pass, ReadPass(row));
     by_size_[static_cast<int>(nodes)][static_cast<int>(gpus)].Add(pass.first, pass.second);
     return {};

@@ -41,9 +41,7 @@ std::optional<v1::StepMessage> StepChannel::Take() {
     }
     const Side other = side_ == Side::kSrun ? Side::kTasks : Side::kSrun;
     v1::StepMessage message;
-    if (taken == Taken::kMalformed) {
-      broken_ = true;
-    } else if (key_.empty()) {
+    if (taken != Taken::kMalformed && key_.empty()) {
       const std::string& theirs = frame.body();
       const std::string& of_srun = side_ == Side::kSrun ? nonce_ : theirs;
       const std::string& of_tasks = side_ == Side::kSrun ? theirs : nonce_;
@@ -52,7 +50,8 @@ std::optional<v1::StepMessage> StepChannel::Take() {
       for (const v1::StepMessage& waiting : std::exchange(unsent_, {})) {
         SendNow(waiting);
       }
-    } else if (identity::SameBytes(frame.mac(), MacOf(other, taken_, frame.body())) &&
+    } else if (taken != Taken::kMalformed &&
+               identity::SameBytes(frame.mac(), MacOf(other, taken_, frame.body())) &&
                message.ParseFromString(frame.body())) {
       ++taken_;
       return message;

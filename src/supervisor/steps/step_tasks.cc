@@ -221,7 +221,7 @@ class StepTasks {
     const std::string tasks = std::to_string(start_.tasks());
     const std::string nodes = std::to_string(start_.nodes());
     const std::string step = std::to_string(start_.step());
-    const std::array<std::pair<const char*, std::string>, 14> kStep{{
+    const std::array<std::pair<const char*, std::string>, 14> step_variables{{
         {"SLURM_NODEID", std::to_string(start_.node())},
         {"SLURM_GTIDS", ranks},
         {"SLURM_NTASKS", tasks},
@@ -237,7 +237,7 @@ class StepTasks {
         {"SLURM_DISTRIBUTION", start_.distribution()},
         {"SLURM_LAUNCH_NODE_IPADDR", variables_["SLURM_LAUNCH_NODE_IPADDR"]},
     }};
-    for (const auto& [name, value] : kStep) {
+    for (const auto& [name, value] : step_variables) {
       variables_[name] = value;
     }
   }
