@@ -254,6 +254,19 @@ TEST_F(PartitionsTest, AJobThatNamesNoQueueIsInTheDefaultOneWithItsTimeLimit) {
   EXPECT_EQ(said_.messages[11].back().start().id().job(), 2U);
 }
 
+TEST_F(PartitionsTest, OfSeveralPartitionsAJobGetsTheFirstThatTakesIt) {
+  Change("parted");
+  EXPECT_EQ(SubmitTo("short,long", 1, 60).submit().job(), 1U);
+  EXPECT_EQ(StatusOf(1).request().queue(), "short");
+  EXPECT_EQ(SubmitTo("short,long", 1, 7200, "once").submit().job(), 2U) << "too long for the first";
+  EXPECT_EQ(StatusOf(2).request().queue(), "long");
+  EXPECT_EQ(SubmitTo("short,long", 1, 7200, "once").submit().job(), 2U) << "the same again";
+  EXPECT_EQ(SubmitTo("long,short", 1, 60).submit().job(), 3U);
+  EXPECT_EQ(StatusOf(3).request().queue(), "long");
+  EXPECT_EQ(SubmitTo("short,other", 1, 7200).error().message(),
+            SubmitTo("short", 1, 7200).error().message());
+}
+
 TEST_F(PartitionsTest, AJobThatStatesNoCpusAsksForThoseOfItsPartition) {
   cluster_.partitions[1].default_cpus = {.milli = 2000, .per = Per::kGpu};
   Add("with-cpus", earliest_);

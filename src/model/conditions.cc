@@ -20,6 +20,14 @@ constexpr std::array<KindName, 4> kKinds{{{"afterok", Condition::Kind::kAfterOk}
                                           {"singleton", Condition::Kind::kSingleton}}};
 
 Error BadDependency(std::string_view text) {
+  for (const std::string_view kind : {"after:", "aftercorr:"}) {
+    if (text.starts_with(kind)) {
+      return InvalidArgument(
+          "'" + std::string(text) +
+          "': dependencies wait for the end of jobs here, not for their start or for tasks of the "
+          "same index; expected afterok:JOB, afterany:JOB, afternotok:JOB or singleton");
+    }
+  }
   return InvalidArgument("'" + std::string(text) +
                          "' is no dependency; expected afterok:JOB[:JOB...], afterany:JOB, "
                          "afternotok:JOB or singleton, with ',' between several (or '?', if one is "

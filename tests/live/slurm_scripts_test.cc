@@ -128,6 +128,8 @@ TEST_F(SlurmScriptTest, AScriptRunsAsItWasSubmitted) {
   EXPECT_EQ(submitted.status, 0) << submitted.err;
   EXPECT_THAT(submitted.err, HasSubstr("without effect here: --hint ("));
   std::ofstream(script) << "#!/bin/sh\necho another\n";
+  EXPECT_THAT(cluster_.Ask({"status", "1"}).out,
+              HasSubstr("command:      /bin/sh '{the script}' argument\n"));
   EXPECT_THAT(cluster_.Ask({"status", "1"}).out, HasSubstr("qos:          high"));
   ASSERT_EQ(cluster_.Ask({"undrain", "n0", "n1"}).status, 0);
   ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
@@ -247,6 +249,19 @@ TEST_F(SlurmScriptTest, WhatIsIgnoredAndWhatWouldNotRunIsSaidAtSubmission) {
   EXPECT_THAT(Submit("#SBATCH -G1\nsstat\n").err, HasSubstr("the script calls sstat ("));
   const Answer grace = Submit("#SBATCH -G1 --hold\ntrue\n", {"--grace", "10h"});
   EXPECT_THAT(grace.err, HasSubstr("grace 10h00m is more than the cluster gives"));
+}
+
+// It is a script of Slurm's by a line of sbatch's at its head, or as sbatch is called.
+TEST_F(SlurmScriptTest, AScriptWithoutLinesIsACommandLikeOthers) {
+  const std::string path = cluster_.Path("plain.sh");
+  std::ofstream(path) << "#!/bin/sh\ntrue\n";
+  const Answer plain = cluster_.Ask({"submit", path});
+  EXPECT_EQ(plain.status, 2);
+  EXPECT_THAT(plain.err, HasSubstr("--gpus is missing"));
+  EXPECT_THAT(plain.err, HasSubstr("plain.sh' has no #SBATCH line at its head"));
+  EXPECT_EQ(cluster_.Ask({"submit", "--gpus", "1", path}).status, 0);
+  EXPECT_THAT(Submit("#SBATCH -G1 --dependency=after:1+5\n").err,
+              HasSubstr("wait for the end of jobs here"));
 }
 
 TEST_F(SlurmScriptTest, WhatTheControllerRefusesIsToldWithItsLine) {

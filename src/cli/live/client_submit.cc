@@ -128,7 +128,13 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
     requested.script->SetCommand(words, job);
     if (const Status complete = CompleteJob({}, job); !complete.ok()) {
       TellWarnings(*requested.script);  // a line that is not read may have what is missing
-      return complete.error();
+      return job.launch().has_batch()
+                 ? complete.error()
+                 : Error{.code = complete.error().code,
+                         .message = fmt::format(
+                             "{}. '{}' has no #SBATCH line at its head, so that it is a command "
+                             "like others; 'sbatch {}' takes each script as Slurm does",
+                             complete.error().message, options.script, options.script)};
     }
     return requested;
   }

@@ -4,9 +4,13 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "live/calls/ignored_options.h"
 #include "model/conditions.h"
@@ -50,8 +54,10 @@ std::string Submissions::DifferenceFrom(JobId id, const v1::JobRequest& request)
   if (now.name().empty()) {
     now.set_name("job-" + std::to_string(state.numbers.Of(id)));
   }
-  if (now.queue().empty()) {
-    now.set_queue(before.queue());
+  const std::vector<std::string_view> queues = base::Split(now.queue(), ",");
+  if (now.queue().empty() ||
+      std::find(queues.begin(), queues.end(), before.queue()) != queues.end()) {
+    now.set_queue(before.queue());  // one of those that it names
   }
   if (!now.has_time_s() && before.has_time_s()) {
     now.set_time_s(before.time_s());
@@ -101,6 +107,29 @@ Status Submissions::CheckSameJob(const Call& call, JobId known,
   return {};
 }
 
+// The job as the engine gets it; what it leaves out is filled in. Of several partitions
+// ("short,gpu") it gets the first that takes it. Errors: those of the first.
+Result<JobSpec> Submissions::SpecFor(v1::JobRequest& job) const {
+  std::vector<std::string> queues{job.queue()};
+  if (!context_.state().cluster.partitions.empty()) {
+    const std::vector<std::string_view> named = base::Split(job.queue(), ",");
+    queues.assign(named.begin(), named.end());
+  }
+  std::optional<Error> refused;
+  for (const std::string& queue : queues) {
+    v1::JobRequest filled = job;
+    filled.set_queue(queue);
+    validation_.FillIn(filled);
+    Result<JobSpec> spec = validation_.SpecOf(filled);
+    if (spec.ok()) {
+      job = std::move(filled);
+      return spec;
+    }
+    refused = refused ? refused : spec.error();
+  }
+  return *refused;
+}
+
 // Error: there would be too many jobs.
 Status Submissions::CheckLimit(std::size_t more) const {
   const std::size_t live = context_.state().jobs.live();
@@ -142,8 +171,7 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
   if (job.name().empty()) {
     job.set_name("job-" + std::to_string(state.numbers.Of(id)));
   }
-  validation_.FillIn(job);
-  ASSIGN_OR_RETURN(JobSpec spec, validation_.SpecOf(job));
+  ASSIGN_OR_RETURN(JobSpec spec, SpecFor(job));
   const std::size_t count = model::CountOf(spec);
   RETURN_IF_ERROR(CheckLimit(count));
   const bool held = job.launch().hold();

@@ -35,6 +35,7 @@ class Submissions {
                                     const v1::SubmitRequest& request) const;
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] Status CheckLimit(std::size_t more) const;
+  [[nodiscard]] Result<JobSpec> SpecFor(v1::JobRequest& job) const;
   [[nodiscard]] Reply WithVerdict(const Call& call, JobId job, bool wait);
 
   CallContext& context_;

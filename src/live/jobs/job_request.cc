@@ -648,4 +648,11 @@ const v1::Changed* ChangedOf(const v1::ClientReply& reply) {
   return changed;
 }
 
+std::vector<std::string> CommandOf(const v1::LaunchSpec& launch) {
+  constexpr int kOfShell = 4;  // /bin/sh -c TEXT sh
+  const bool is_wrapped = launch.has_batch() && launch.command_size() > kOfShell &&
+                          std::string_view(launch.command(2)).ends_with(kRunsRest);
+  return {launch.command().begin() + (is_wrapped ? kOfShell : 0), launch.command().end()};
+}
+
 }  // namespace trainyard::live

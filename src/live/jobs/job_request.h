@@ -27,6 +27,11 @@ inline constexpr const char* kScriptWord = supervisor::kScriptWord;
 // The commands of Slurm that scripts find on their path.
 inline constexpr const auto& kSlurmTools = supervisor::kSlurmTools;
 
+// What a shell ends with that opens the files of a script, with the script's own words behind it.
+inline constexpr const char* kRunsRest = "; exec \"$@\"";
+// The command as a user knows it: of a script without the shell that opens its files.
+[[nodiscard]] std::vector<std::string> CommandOf(const v1::LaunchSpec& launch);
+
 // "1 GPU", "3 GPUs".
 [[nodiscard]] inline std::string GpusText(int gpus) {
   return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");

@@ -327,7 +327,8 @@ v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
     }
     const v1::JobRequest& asked = *view_.job(*id).live.request;
     if (principal.May(service::Access::kRead, asked)) {  // there may be secrets in it
-      *job.mutable_command() = asked.launch().command();
+      const std::vector<std::string> words = CommandOf(asked.launch());
+      job.mutable_command()->Assign(words.begin(), words.end());
     }
   }
   const std::uint64_t since = VersionOf(request.since());

@@ -58,7 +58,7 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
   command.insert(command.end(), arguments.begin(), arguments.end());
   if (!output_.word.empty()) {
     const std::string shell = Redirection(job.launch().workers() == v1::LaunchSpec::ONCE);
-    command.insert(command.begin(), {"/bin/sh", "-c", shell + "; exec \"$@\"", "sh"});
+    command.insert(command.begin(), {"/bin/sh", "-c", shell + live::kRunsRest, "sh"});
   }
   job.mutable_launch()->mutable_command()->Assign(command.begin(), command.end());
   for (const Output* file : {&output_, &errors_}) {
