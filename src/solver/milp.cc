@@ -127,8 +127,8 @@ class CbcProblem {
     simplex.setPrimalTolerance(kTolerance);
     simplex.setDualTolerance(kTolerance);
     simplex.setMaximumIterations(options.step_limit);
-    const auto all = static_cast<std::size_t>(model_.columns()) +
-                     static_cast<std::size_t>(model_.rows());
+    const auto all =
+        static_cast<std::size_t>(model_.columns()) + static_cast<std::size_t>(model_.rows());
     const bool warm = basis != nullptr && basis->states_.size() == all;
     if (warm) {
       simplex.createStatus();

@@ -112,8 +112,9 @@ Status Submissions::CheckSameJob(const Call& call, JobId known,
 Result<JobSpec> Submissions::SpecFor(v1::JobRequest& job) const {
   std::vector<std::string> queues{job.queue()};
   if (!context_.state().cluster.partitions.empty()) {
-    const std::vector<std::string_view> named = base::Split(job.queue(), ",");
-    queues.assign(named.begin(), named.end());
+    if (const std::vector<std::string_view> named = base::Split(job.queue(), ","); !named.empty()) {
+      queues.assign(named.begin(), named.end());
+    }
   }
   std::optional<Error> refused;
   for (const std::string& queue : queues) {

@@ -240,11 +240,10 @@ class GavelDecision {
                                   : std::vector<int>{task.unit.first, task.unit.second}) {
       const GavelJob& job = state_.jobs.at(number);
       if (live_.contains(job.id)) {
-        proposal.demands.push_back(
-            {.job = job.id,
-             .gpus = job.gpus,
-             .slices = cluster_.SlicesOf(task.gpus),
-             .sharing = alone ? Sharing::kExclusive : Sharing::kCollocated});
+        proposal.demands.push_back({.job = job.id,
+                                    .gpus = job.gpus,
+                                    .slices = cluster_.SlicesOf(task.gpus),
+                                    .sharing = alone ? Sharing::kExclusive : Sharing::kCollocated});
       }
     }
   }

@@ -139,8 +139,7 @@ Allocation ShareProgram::Expand(std::span<const double> values) const {
     if (column.alone) {
       most = 1;
     }
-    const double value =
-        std::clamp(values[static_cast<std::size_t>(column.number)], 0.0, most);
+    const double value = std::clamp(values[static_cast<std::size_t>(column.number)], 0.0, most);
     if (!column.alone) {
       ExpandPairs(column, value, allocation);
       continue;
