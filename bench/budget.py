@@ -21,6 +21,7 @@ TABLE = Path(__file__).with_name("budget.csv")
 MOST = 1.03
 SIZES = (200, 400)  # jobs
 SMALL = (100, 200)  # of policies that solve or simulate at each decision
+LOSING = ("gavel-published",)  # jobs, as the published program does, and fails for it
 SOLVING = ("auto", "chronus", "pollux", "pollux-published")
 WORST_UNITS = 5
 INSTRUCTIONS = "M instructions"
@@ -121,6 +122,7 @@ def count(build):
     names = [line.split()[0] for line in
              subprocess.run([program, "policies"], capture_output=True, text=True,
                             check=True).stdout.splitlines() if line[:1] not in ("", " ")]
+    names = [name for name in names if name not in LOSING]
     with tempfile.TemporaryDirectory() as folder:
         write_profiles(f"{folder}/profiles.csv")
         for jobs in {*SIZES, *SMALL}:

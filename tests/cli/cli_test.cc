@@ -103,8 +103,10 @@ TEST(CompareTest, EveryPolicyFinishesTheExample) {
   for (int i = 0; i <= 80 && std::getline(whole, row); ++i) {
     first_jobs += row + "\n";
   }
-  const std::vector<std::string> names = AllPolicies();
+  std::vector<std::string> names = AllPolicies();
   ASSERT_GE(names.size(), 20U);
+  // It drops jobs whose last steps are fewer than their GPUs, as the published program does.
+  ASSERT_EQ(std::erase(names, "gavel-published"), 1U);
   std::string policies;
   for (const std::string& name : names) {
     policies += " --policy " + name;

@@ -111,6 +111,18 @@ void TakeOver(const AllocationProblem& problem, const NumberedJobs& at, std::deq
   }
 }
 
+// The places in `open` of types that have so many GPUs.
+std::vector<std::size_t> WithRoom(const std::vector<std::size_t>& open,
+                                  const std::vector<double>& free, int gpus) {
+  std::vector<std::size_t> places;
+  for (std::size_t k = 0; k < open.size(); ++k) {
+    if (free[open[k]] >= gpus) {
+      places.push_back(k);
+    }
+  }
+  return places;
+}
+
 // Types last until their jobs leave. The program draws a type and then gives the last one that is
 // still in its list, even beyond its GPUs; what was drawn leaves the list when the last one is
 // used up to the last GPU.
@@ -137,12 +149,7 @@ Allocation SolveFifo(const AllocationProblem& problem, std::span<const int> numb
   }
   for (; !queue.empty() && !open.empty(); queue.pop_front()) {
     const AllocationJob& job = problem.jobs[at[queue.front()]];
-    std::vector<std::size_t> with_room;  // of `open`
-    for (std::size_t k = 0; k < open.size(); ++k) {
-      if (free[open[k]] >= job.gpus) {
-        with_room.push_back(k);
-      }
-    }
+    const std::vector<std::size_t> with_room = WithRoom(open, free, job.gpus);
     if (with_room.empty()) {
       break;
     }

@@ -205,8 +205,10 @@ void TimeSharing::AddCandidates(const SharingUnit& unit, const std::vector<doubl
       // Another one pays for its start, and this one for the next.
       const double cost = CostOf(unit);
       const double trained = Seconds(snapshot_.now - place->second.since) - cost;
-      const bool may_leave = trained >= kStay * cost;
-      candidate.rank += may_leave ? 2 * cost : std::numeric_limits<double>::infinity();
+      candidate.rank += 2 * cost;
+      if (trained < kStay * cost) {
+        candidate.rank = std::numeric_limits<double>::infinity();
+      }
     }
     candidates.push_back(candidate);
   }
