@@ -75,7 +75,7 @@ class ThroughputTable {
     int second = 0;
     int gpus = 0;
     std::string gpu_type;
-    friend auto operator<=>(const PairKey&, const PairKey&) = default;
+    friend auto operator<=>(const PairKey&, const PairKey&) = default;  // NOLINT
   };
   struct PairRate {
     double first = 0;  // iterations per second, 0: does not run so
