@@ -109,7 +109,8 @@ TEST(CompareTest, EveryPolicyFinishesTheExample) {
   ASSERT_EQ(std::erase(names, "gavel-published"), 1U);
   std::string policies;
   for (const std::string& name : names) {
-    policies += " --policy " + name;
+    // A search for each minute would take longer than all the others together.
+    policies += " --policy " + name + (name.starts_with("pollux") ? ":interval=3600" : "");
   }
   // Few GPUs, so that jobs have to wait.
   const std::string out = ScratchPath("every");
