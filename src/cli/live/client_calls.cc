@@ -2,6 +2,8 @@
 #include "cli/live/client_calls.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -47,6 +49,11 @@ std::string Printable(std::string text) {
 }
 
 std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
+
+std::string LoginName() {
+  const passwd* const entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
 
 std::string LocalTime(double at) {
   const auto whole = static_cast<std::time_t>(at);

@@ -56,6 +56,9 @@ void Tell(const std::string& line);
 // Two spaces between columns; the first row is the heading.
 [[nodiscard]] std::string TableText(const std::vector<std::vector<std::string>>& rows);
 
+// Of the user who calls; the number where it has none.
+[[nodiscard]] std::string LoginName();
+
 // "2026-11-21 18:00:00" for seconds since 1970.
 [[nodiscard]] std::string LocalTime(double at);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainyard submit: a job, or the apps of a workload file.
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -44,11 +43,6 @@ struct SubmitOptions : JobOptionValues {
   std::string cluster_xml;
   bool at_once = false;
 };
-
-std::string LoginName() {
-  const passwd* const entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
-}
 
 // 128 bits in hexadecimal.
 std::string RandomToken() {

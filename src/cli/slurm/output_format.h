@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/slurm/slurm_words.h"
 #include "trainyard/status.h"
 
 namespace trainyard::cli {
@@ -39,6 +41,8 @@ struct OutputColumn {
 
 // The text in the column; what is too long is cut.
 [[nodiscard]] std::string InColumn(std::string text, int width, bool is_right);
+// "Sun Nov 29 14:08:46 2026\n".
+[[nodiscard]] std::string TimeLine();
 // "Invalid job format specification: foo".
 [[nodiscard]] Error BadColumn(std::string_view rows, std::string_view column);
 
@@ -136,6 +140,21 @@ void FitColumns(std::vector<OutputColumn<Row>>& columns, std::span<const Row> ro
       column.width = std::max(column.width, static_cast<int>(column.field->text(row).size()));
     }
   }
+}
+
+// Prints the rows: behind the time with --long, and below a heading without --noheader.
+template <typename Row>
+void PrintRows(const SlurmWords& words, std::span<const OutputColumn<Row>> columns,
+               std::span<const Row> rows) {
+  std::string text;
+  if (!words.Has("noheader")) {
+    text += (words.Has("long") ? TimeLine() : std::string()) + HeadingLine<Row>(columns);
+  }
+  for (const Row& row : rows) {
+    text += RowLine<Row>(columns, row);
+  }
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
 }
 
 // Sorts by letters of fields, "P,-t,i": '-' is descending. Errors: a letter that means nothing.

@@ -348,7 +348,7 @@ double Midnight() {
 // Jobs of others are shown to root, by --allusers, or where users are named.
 bool IsOfCaller(const SlurmWords& words, const v1::JobStatus& job) {
   return words.Has("allusers") || words.Has("user") || words.Has("uid") || geteuid() == 0 ||
-         job.request().user() == SlurmUser();
+         job.request().user() == LoginName();
 }
 
 Result<std::vector<v1::JobStatus>> JobsOf(const SlurmWords& words, rpc::ClusterClient& client) {
@@ -359,17 +359,12 @@ Result<std::vector<v1::JobStatus>> JobsOf(const SlurmWords& words, rpc::ClusterC
     jobs.assign(all.jobs().jobs().begin(), all.jobs().jobs().end());
     return jobs;
   }
-  requests::JobSelection selection;
+  std::vector<std::string> of_jobs;
+  of_jobs.reserve(ids.size());
   for (const std::string& id : ids) {
-    const std::string job = id.substr(0, id.find('.'));  // of a step its job
-    if (!requests::ReadJobNumber(job).ok()) {
-      return InvalidArgument("Invalid job id: " + id);
-    }
-    selection.jobs.push_back(job);
+    of_jobs.push_back(id.substr(0, id.find('.')));  // of a step its job
   }
-  ASSIGN_OR_RETURN(jobs, SelectJobs(client, selection, false));
-  std::erase_if(jobs, [](const v1::JobStatus& job) { return !job.has_request(); });
-  return jobs;
+  return JobsOfIds(client, of_jobs);
 }
 
 Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {
@@ -387,8 +382,7 @@ Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {
   std::vector<SacctRow> rows;
   std::map<std::uint64_t, std::size_t> waiting;  // by array
   for (const v1::JobStatus& job : jobs) {
-    const std::string& queue = job.request().queue();
-    const std::string partition = queue.empty() ? unnamed : queue;
+    const std::string& partition = PartitionOf(job, unnamed);
     const bool is_then = job.submitted() <= to && (!job.has_ended() || job.ended() >= from);
     if (!is_then || !filter.Fits(job, partition) || !IsOfCaller(words, job)) {
       continue;

@@ -82,8 +82,7 @@ Result<std::vector<std::string>> JobsMeant(const SlurmWords& words, const SlurmF
           return id == JobText(job) || id == std::to_string(job.job()) ||
                  (job.has_array_job() && id == std::to_string(job.array_job()));
         });
-    const std::string& queue = job.request().queue();
-    if (is_named && filter.Fits(job, queue.empty() ? unnamed : queue)) {
+    if (is_named && filter.Fits(job, PartitionOf(job, unnamed))) {
       fitting.push_back(JobText(job));
     }
   }

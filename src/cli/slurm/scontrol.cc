@@ -135,7 +135,7 @@ Lines LinesOfJob(const JobLine& line, const std::string& unnamed) {
       {"StartTime=" + stamp(job.has_started(), job.started()),
        "EndTime=" + stamp(ends, job.has_ended() ? job.ended() : job.started() + request.time_s()),
        "Deadline=" + (job.has_deadline() ? SlurmStamp(job.deadline()) : std::string("N/A"))},
-      {"Partition=" + (request.queue().empty() ? unnamed : Printable(request.queue()))},
+      {"Partition=" + Printable(PartitionOf(job, unnamed))},
       {"ReqNodeList=" + OrNull(request.node_list()), "ExcNodeList=" + OrNull(request.exclude())},
       {"NodeList=" + nodes}};
   if (job.grants_size() > 0) {
@@ -175,15 +175,11 @@ Status ShowJobs(const Words& ids, bool in_one, rpc::ClusterClient& client) {
     ASSIGN_OR_RETURN(const v1::ClientReply all, CallForJobs(client, JobsCall({}, false)));
     jobs.assign(all.jobs().jobs().begin(), all.jobs().jobs().end());
   } else {
-    requests::JobSelection selection;
-    for (const std::string& id : ids) {
-      if (!requests::ReadJobNumber(id).ok()) {
-        return Failed("scontrol_print_job error: Invalid job id specified");
-      }
-      selection.jobs.push_back(id);
+    if (std::any_of(ids.begin(), ids.end(),
+                    [](const std::string& id) { return !requests::ReadJobNumber(id).ok(); })) {
+      return Failed("scontrol_print_job error: Invalid job id specified");
     }
-    ASSIGN_OR_RETURN(jobs, SelectJobs(client, selection, false));
-    std::erase_if(jobs, [](const v1::JobStatus& job) { return !job.has_request(); });
+    ASSIGN_OR_RETURN(jobs, JobsOfIds(client, ids));
     if (jobs.empty()) {
       return Failed(kNoSuchJob);
     }

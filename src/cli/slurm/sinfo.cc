@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <set>
 #include <string>
 #include <thread>
@@ -363,19 +362,7 @@ Status ShowInfo(const SlurmWords& words, rpc::ClusterClient& client) {
   const char* const order = words.Has("Node") ? "N" : words.Has("list-reasons") ? "N" : "P,-t";
   RETURN_IF_ERROR(SortRows(rows, words.Value("sort").value_or(order), kOfInfo));
   FitColumns<InfoRow>(columns, rows);
-  std::string text;
-  if (words.Has("long") && !words.Has("noheader")) {
-    const std::time_t now = std::time(nullptr);
-    text += std::ctime(&now);  // NOLINT(concurrency-mt-unsafe): the only thread
-  }
-  if (!words.Has("noheader")) {
-    text += HeadingLine<InfoRow>(columns);
-  }
-  for (const InfoRow& row : rows) {
-    text += RowLine<InfoRow>(columns, row);
-  }
-  fmt::print("{}", text);
-  std::fflush(stdout);
+  PrintRows<InfoRow>(words, columns, rows);
   return {};
 }
 

@@ -2,8 +2,6 @@
 #include "cli/slurm/slurm_commands.h"
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +13,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/live/client_calls.h"
+#include "cli/live/job_selection.h"
 #include "cli/slurm/slurm_facts.h"
 #include "supervisor/steps/slurm_tools.h"
 #include "trainyard/version.h"
@@ -84,9 +83,18 @@ int Repeat(std::string_view command, const SlurmWords& words,
   }
 }
 
-std::string SlurmUser() {
-  const passwd* const entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+Result<std::vector<v1::JobStatus>> JobsOfIds(rpc::ClusterClient& client,
+                                             const std::vector<std::string>& ids) {
+  requests::JobSelection selection;
+  for (const std::string& id : ids) {
+    if (!requests::ReadJobNumber(id).ok()) {
+      return InvalidArgument("Invalid job id: " + id);
+    }
+    selection.jobs.push_back(id);
+  }
+  ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs, SelectJobs(client, selection, false));
+  std::erase_if(jobs, [](const v1::JobStatus& job) { return !job.has_request(); });
+  return jobs;
 }
 
 }  // namespace trainyard::cli

@@ -36,7 +36,9 @@ int Squeue(const std::vector<std::string>& words);
 // exit status; what is wrong is told on standard error.
 int Repeat(std::string_view command, const SlurmWords& words,
            Status (*show)(const SlurmWords& words, rpc::ClusterClient& client));
-// The name of the user who calls.
-[[nodiscard]] std::string SlurmUser();
+// The jobs of these numbers, the number of an array standing for its tasks; those that there are
+// not are left out. Errors: a text that is no number, "Invalid job id: abc".
+[[nodiscard]] Result<std::vector<v1::JobStatus>> JobsOfIds(rpc::ClusterClient& client,
+                                                           const std::vector<std::string>& ids);
 
 }  // namespace trainyard::cli

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
-#include <ctime>
 #include <utility>
 
 #include "base/name_list.h"
@@ -258,6 +256,10 @@ std::string DefaultPartition(const v1::NodesReply& nodes) {
     }
   }
   return kOnlyPartition;
+}
+
+const std::string& PartitionOf(const v1::JobStatus& job, const std::string& unnamed) {
+  return job.request().queue().empty() ? unnamed : job.request().queue();
 }
 
 std::string SlurmNodeState(const v1::NodeStatus& node, bool is_long) {

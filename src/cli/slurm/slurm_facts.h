@@ -55,6 +55,8 @@ inline constexpr const char* kOnlyPartition = "all";
 void NamePartition(v1::NodesReply& nodes);
 // The partition of jobs that name none.
 [[nodiscard]] std::string DefaultPartition(const v1::NodesReply& nodes);
+// That of the job; `unnamed`: of one that names none. The answer lives as long as both.
+[[nodiscard]] const std::string& PartitionOf(const v1::JobStatus& job, const std::string& unnamed);
 
 // "idle", "mix", "alloc", "drng", "drain", "down", with '*' where the agent is silent; `is_long`:
 // "mixed", "allocated", "draining", "drained".

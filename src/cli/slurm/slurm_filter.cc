@@ -10,7 +10,7 @@
 #include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/slurm/slurm_commands.h"
+#include "cli/live/client_calls.h"
 #include "cli/slurm/slurm_facts.h"
 
 namespace trainyard::cli {
@@ -40,7 +40,7 @@ Result<SlurmFilter> SlurmFilter::Of(std::string_view command, const SlurmWords& 
   }
   filter.users_ = std::move(users);
   if (words.Has("me")) {
-    filter.users_.insert(SlurmUser());
+    filter.users_.insert(LoginName());
   }
   RETURN_IF_ERROR(filter.TakeStates(command, words));
   if (const std::optional<std::string> list = words.Value("nodelist")) {

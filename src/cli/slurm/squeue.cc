@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <ctime>
 #include <limits>
 #include <set>
 #include <string>
@@ -15,7 +14,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/live/client_calls.h"
-#include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
 #include "cli/slurm/output_format.h"
 #include "cli/slurm/slurm_commands.h"
@@ -294,25 +292,14 @@ Result<std::vector<OutputColumn<QueueRow>>> QueueColumns(const SlurmWords& words
 
 // Errors: an id that is none; jobs that there are not.
 Result<v1::JobsReply> JobsToShow(const SlurmWords& words, rpc::ClusterClient& client) {
-  std::vector<std::string> ids = words.Items("jobs");
+  const std::vector<std::string> ids = words.Items("jobs");
   if (ids.empty()) {
     ASSIGN_OR_RETURN(v1::ClientReply all, CallForJobs(client, JobsCall({}, !words.Has("states"))));
     return std::move(*all.mutable_jobs());
   }
-  requests::JobSelection selection;
-  for (const std::string& id : ids) {
-    if (!requests::ReadJobNumber(id).ok()) {
-      return InvalidArgument("Invalid job id: " + id);
-    }
-    selection.jobs.push_back(id);
-  }
-  ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs, SelectJobs(client, selection, false));
+  ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs, JobsOfIds(client, ids));
   v1::JobsReply reply;
-  for (const v1::JobStatus& job : jobs) {
-    if (job.has_request()) {
-      *reply.add_jobs() = job;
-    }
-  }
+  *reply.mutable_jobs() = {jobs.begin(), jobs.end()};
   return reply.jobs_size() > 0 ? Result<v1::JobsReply>(std::move(reply)) : Failed(kNoSuchJob);
 }
 
@@ -322,12 +309,9 @@ Status ShowQueue(const SlurmWords& words, rpc::ClusterClient& client) {
   ASSIGN_OR_RETURN(const v1::JobsReply reply, JobsToShow(words, client));
   ASSIGN_OR_RETURN(const v1::NodesReply nodes, NodesOf(client));
   const std::string unnamed = DefaultPartition(nodes);
-  const auto partition_of = [&unnamed](const v1::JobStatus& job) {
-    return job.request().queue().empty() ? unnamed : job.request().queue();
-  };
   std::vector<const v1::JobStatus*> jobs;
   for (const v1::JobStatus& job : reply.jobs()) {
-    if (filter.Fits(job, partition_of(job)) &&
+    if (filter.Fits(job, PartitionOf(job, unnamed)) &&
         (filter.has_states() || !live::HasEnded(job.state()))) {
       jobs.push_back(&job);
     }
@@ -335,28 +319,16 @@ Status ShowQueue(const SlurmWords& words, rpc::ClusterClient& client) {
   std::vector<QueueRow> rows;
   if (words.Has("array")) {
     for (const v1::JobStatus* job : jobs) {
-      rows.push_back({{.job = job, .tasks = {}}, partition_of(*job)});
+      rows.push_back({{.job = job, .tasks = {}}, PartitionOf(*job, unnamed)});
     }
   } else {
     for (JobLine& line : LinesOf(jobs)) {
-      const std::string partition = partition_of(*line.job);
+      const std::string partition = PartitionOf(*line.job, unnamed);
       rows.push_back({std::move(line), partition});
     }
   }
   RETURN_IF_ERROR(SortRows(rows, words.Value("sort").value_or("P,t,-p,i"), kOfQueue));
-  std::string text;
-  if (words.Has("long") && !words.Has("noheader")) {
-    const std::time_t now = std::time(nullptr);
-    text += std::ctime(&now);  // NOLINT(concurrency-mt-unsafe): the only thread
-  }
-  if (!words.Has("noheader")) {
-    text += HeadingLine<QueueRow>(columns);
-  }
-  for (const QueueRow& row : rows) {
-    text += RowLine<QueueRow>(columns, row);
-  }
-  fmt::print("{}", text);
-  std::fflush(stdout);
+  PrintRows<QueueRow>(words, columns, rows);
   return {};
 }
 
