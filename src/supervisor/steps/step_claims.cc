@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace trainyard::supervisor {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr off_t kOfNode = off_t{1} << 20;  // places
 constexpr off_t kFirstGpu = off_t{1} << 19;
+constexpr off_t kTurn = off_t{1} << 60;  // beyond all nodes
 
 io::Descriptor OpenClaims(const std::string& path) {
   constexpr mode_t kMine = 0600;
@@ -18,18 +20,30 @@ io::Descriptor OpenClaims(const std::string& path) {
 }
 
 // One place. It belongs to the open file, so that it ends with the last process that has that.
-struct flock LockOf(Claimable kind, int node, int place) {
+struct flock LockAt(off_t place) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  lock.l_start = node * kOfNode + (kind == Claimable::kGpu ? kFirstGpu : 0) + place;
+  lock.l_start = place;
   lock.l_len = 1;
   return lock;
+}
+
+struct flock LockOf(Claimable kind, int node, int place) {
+  return LockAt(node * kOfNode + (kind == Claimable::kGpu ? kFirstGpu : 0) + place);
 }
 
 }  // namespace
 
 StepClaims::StepClaims(std::string path) : path_(std::move(path)), file_(OpenClaims(path_)) {}
+
+io::Descriptor StepClaims::Turn() const {
+  io::Descriptor turn = OpenClaims(path_);
+  struct flock lock = LockAt(kTurn);
+  while (fcntl(turn.get(), F_OFD_SETLKW, &lock) != 0 && errno == EINTR) {
+  }
+  return turn;
+}
 
 std::vector<int> StepClaims::Free(Claimable kind, int node, int total) const {
   std::vector<int> free;

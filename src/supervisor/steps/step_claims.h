@@ -18,6 +18,9 @@ class StepClaims {
   // Of the file, which is made if need be.
   explicit StepClaims(std::string path);
 
+  // Until the descriptor is closed no other step looks for places: two that begin at once would
+  // each see the other's half.
+  [[nodiscard]] io::Descriptor Turn() const;
   // Which of the first `total` on that node no other step has, ascending.
   [[nodiscard]] std::vector<int> Free(Claimable kind, int node, int total) const;
   // Claims them until this object ends or ReleaseAll(). False: another step has one of them.

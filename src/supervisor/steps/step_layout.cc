@@ -42,7 +42,9 @@ class StepPlacer {
     if (!chosen) {
       return InvalidArgument(WhyNever(all));
     }
+    io::Descriptor turn;
     if (!step_.overlaps) {
+      turn = claims.Turn();
       for (RoomOnNode& room : all) {
         const JobNode& node = job_[static_cast<std::size_t>(room.node)];
         room.cpus = claims.Free(Claimable::kCpu, room.node, node.cpus);

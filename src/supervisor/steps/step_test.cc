@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <barrier>
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -185,6 +189,33 @@ TEST_F(StepLayoutTest, StepsSideBySideShareOutTheNodes) {
   EXPECT_EQ(Alone({.tasks = 2, .nodes = 2}), "n0: 0; n1: 1") << "CPUs are left";
   first.ReleaseAll();
   EXPECT_EQ(Placed(one, third), "n0: 0 g0 g1");
+}
+
+TEST_F(StepLayoutTest, StepsThatBeginAtOnceFindTheRoomThatThereIs) {
+  constexpr int kSteps = 8;
+  nodes_ = {{.name = "n0", .cpus = kSteps / 2, .gpus = kSteps / 2},
+            {.name = "n1", .cpus = kSteps / 2, .gpus = kSteps / 2}};
+  for (int round = 0; round < 20; ++round) {
+    std::vector<StepClaims> claims;
+    for (int i = 0; i < kSteps; ++i) {
+      claims.push_back(Claims());
+    }
+    std::array<std::string, kSteps> placed;
+    std::barrier start(kSteps);
+    std::vector<std::jthread> threads;
+    threads.reserve(kSteps);
+    for (std::size_t i = 0; i < kSteps; ++i) {
+      threads.emplace_back([&, i] {
+        start.arrive_and_wait();
+        placed[i] = Placed({.tasks = 1, .nodes = 1, .gpus_per_task = 1}, claims[i]);
+      });
+    }
+    threads.clear();
+    std::sort(placed.begin(), placed.end());
+    EXPECT_THAT(placed, testing::ElementsAre("n0: 0 g0", "n0: 0 g1", "n0: 0 g2", "n0: 0 g3",
+                                             "n1: 0 g0", "n1: 0 g1", "n1: 0 g2", "n1: 0 g3"))
+        << "none is told that the nodes are busy";
+  }
 }
 
 class StepChannelTest : public testing::Test {
