@@ -46,8 +46,9 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
                   "job trace (CSV, JSON, a folder of PAI; may be packed with gzip or zstd)")
       ->required();
   command
-      .add_option("--cluster", options.inputs.cluster,
-                  "cluster file (TOML or one-row CSV), or NODESxGPUS such as 16x8")
+      .add_option(
+          "--cluster", options.inputs.cluster,
+          "cluster file (TOML or one-row CSV), or NODESxGPUS such as 16x8 or 8x8:A100,16x8:V100")
       ->required();
   command.add_option(
       "--changes", options.inputs.changes,

@@ -30,6 +30,15 @@ bool KeepsContract(const Slices& slices, const FreeGpus& free) {
   return true;
 }
 
+// So many GPUs of each node.
+Slices LowestOf(const FreeGpus& free, const std::vector<std::pair<NodeId, int>>& parts) {
+  Slices slices;
+  for (const auto& [node, gpus] : parts) {
+    slices.push_back({.node = node, .gpus = free.Lowest(node, gpus)});
+  }
+  return slices;
+}
+
 }  // namespace
 
 Packing::Packing(const Cluster& cluster)
@@ -131,26 +140,15 @@ FreeGpus Packing::SeenBy(const FreeGpus& free, const model::RequestBook& book, i
 std::optional<Slices> Packing::ChooseAsked(FreeGpus seen, const JobSpec& job, Demand demand,
                                            int kind) const {
   const NodeChoices::Choice& choice = choices_->Of(kind);
-  const auto take = [&](const std::vector<std::pair<NodeId, int>>& parts) {
-    Slices slices;
-    for (const auto& [node, gpus] : parts) {
-      slices.push_back({.node = node, .gpus = seen.Lowest(node, gpus)});
-    }
-    return slices;
-  };
   std::optional<Slices> chosen;
   if (choice.rules->nodes.least > 0) {
-    chosen = take(model::Spread(*choice.rules, demand.gpus, OffersIn(seen)));
+    chosen = LowestOf(seen, model::Spread(*choice.rules, demand.gpus, OffersIn(seen)));
   } else {
     demand.may_split =
         demand.may_split || demand.gpus > largest_node({.gpus = demand.gpus, .kind = kind});
     chosen = ChooseAmong(seen, job, demand);
-    if (const int tightest = seen.SmallestCount(std::min(demand.gpus, kMaxGpusPerNode));
-        placement_ == nullptr && tightest >= demand.gpus) {
-      chosen = take({{*seen.NodesWith(tightest).First(), demand.gpus}});
-    }
     if (!chosen && demand.may_split && demand.gpus <= seen.total()) {
-      chosen = take(model::FewestNodes(seen, demand.gpus));
+      chosen = LowestOf(seen, model::FewestNodes(seen, demand.gpus));
     }
   }
   if (!chosen || chosen->empty()) {
@@ -254,8 +252,11 @@ int Packing::CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpu
 
 std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& job,
                                            const Demand& demand) const {
-  if (placement_ == nullptr || demand.gpus > free.total()) {
+  if (demand.gpus > free.total()) {
     return std::nullopt;
+  }
+  if (placement_ == nullptr) {
+    return ChooseTightest(free, demand);
   }
   std::optional<Slices> chosen = placement_->Choose(free, job, demand);
   if (chosen && !KeepsContract(*chosen, free)) {
@@ -265,6 +266,17 @@ std::optional<Slices> Packing::ChooseAmong(const FreeGpus& free, const JobSpec& 
     CHECK(KeepsContract(*chosen, free));
   }
   return chosen;
+}
+
+// Where nothing else chooses: the node with the fewest free GPUs that has room, or as few nodes as
+// have it together.
+std::optional<Slices> Packing::ChooseTightest(const FreeGpus& free, const Demand& demand) {
+  const int tightest = free.SmallestCount(std::min(demand.gpus, kMaxGpusPerNode));
+  if (tightest >= demand.gpus) {
+    return LowestOf(free, {{*free.NodesWith(tightest).First(), demand.gpus}});
+  }
+  return demand.may_split ? std::optional(LowestOf(free, model::FewestNodes(free, demand.gpus)))
+                          : std::nullopt;
 }
 
 bool Packing::IsMixed(const Slices& slices) const {

@@ -113,6 +113,8 @@ class Packing {
   }
   [[nodiscard]] std::optional<Slices> ChooseAmong(const FreeGpus& free, const JobSpec& job,
                                                   const Demand& demand) const;
+  [[nodiscard]] static std::optional<Slices> ChooseTightest(const FreeGpus& free,
+                                                            const Demand& demand);
   [[nodiscard]] bool MayUse(const NodeChoices::Choice& choice, NodeId node) const;
   [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand,
                                                    model::NodeClassSet but);

@@ -235,8 +235,9 @@ Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk&
     return PackDemands(std::move(demands));
   }
   if (walk.keep_running && !may_.share && walk.misfit != Misfit::kEvictTail) {
-    return may_.name_gpus ? TakeNamed(std::move(demands))
-                          : Result<Selection>(PlaceChanging(std::move(demands), walk));
+    return !may_.name_gpus       ? Result<Selection>(PlaceChanging(std::move(demands), walk))
+           : AnyoneAsks(demands) ? PlaceNearNamed(std::move(demands))
+                                 : TakeNamed(std::move(demands));
   }
   SortForWalk(demands, walk);
   packing_.Clear();
@@ -273,6 +274,80 @@ Result<Selection> Placer::TakeNamed(std::vector<Demand> demands) {
     placed.restart = demand.restart;
     placed.credit = demand.credit;
   }
+  selection.dropped = RunningUnmarked();
+  return selection;
+}
+
+// Whether requests are to be met beside the GPUs that the policy names.
+bool Placer::AnyoneAsks(std::span<const Demand> demands) const {
+  return bundle_.honours_requests() && std::any_of(demands.begin(), demands.end(),
+                                                   [this](const Demand& one) { return Asks(one); });
+}
+
+// The types other than those of the GPUs that are named, as classes of nodes.
+model::NodeClassSet Placer::OtherTypes(const Demand& demand, const DemandClass& of) const {
+  if (!context_.choices.several()) {
+    return 0;
+  }
+  const model::NodeClasses& classes = context_.choices.classes();
+  model::NodeClassSet named = 0;
+  for (const Slice& slice : demand.slices) {
+    named |= classes.OfType(classes.types().of(slice.node));
+  }
+  const model::NodeClassSet all = packing_.NodesFor(of);
+  return (all & named) == 0 ? 0 : all & ~named;
+}
+
+// On the GPUs that the policy has named where the job asks for nothing else and these are still
+// free, else on others of the same types that meet what it asks for. Jobs that keep what they have
+// come first.
+Result<Selection> Placer::PlaceNearNamed(std::vector<Demand> demands) {
+  NewMark();
+  packing_.Clear();
+  std::erase_if(demands, [this](const Demand& demand) {
+    const model::JobRecord& job = jobs_[demand.job];
+    const bool keeps = KeepsGrant(demand, job.grant);
+    if (keeps) {
+      Mark(demand.job);
+      packing_.Add(*job.spec, job.grant);
+    }
+    return keeps;
+  });
+  Selection selection;
+  for (Demand& demand : demands) {
+    const model::JobRecord& job = jobs_[demand.job];
+    if (demand.slices.empty() && job.grant.gpus == demand.gpus) {
+      demand.slices = job.grant.slices;
+    }
+    RETURN_IF_ERROR(check_.Named(demand));
+    const DemandClass of = packing_.ClassOf(*job.spec, demand.gpus);
+    std::optional<Grant> grant;
+    if (!Asks(demand)) {
+      grant = packing_.TryAdd(*job.spec, Demand(demand), nullptr);
+    }
+    if (!grant) {
+      const model::NodeClassSet but = OtherTypes(demand, of);
+      const bool may_stay =
+          std::none_of(job.grant.slices.begin(), job.grant.slices.end(), [&](const Slice& slice) {
+            return but != 0 && context_.choices.classes().Has(but, slice.node);
+          });
+      Demand anywhere{.job = demand.job, .gpus = demand.gpus, .running = demand.running};
+      anywhere.may_split = true;
+      grant = packing_.TryAdd(*job.spec, std::move(anywhere), may_stay ? &job.grant : nullptr, but);
+    }
+    if (!grant) {
+      selection.Block({demand.job, demand.gpus, packing_.WhyNot(of), of.kind});
+      continue;
+    }
+    if (demand.gpus > 0) {
+      Mark(demand.job);
+    }
+    selection.placed.push_back({.job = demand.job,
+                                .grant = *std::move(grant),
+                                .restart = demand.restart,
+                                .credit = demand.credit});
+  }
+  packing_.Clear();
   selection.dropped = RunningUnmarked();
   return selection;
 }

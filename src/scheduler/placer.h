@@ -79,6 +79,9 @@ class Placer {
   void CountPlaced();
   [[nodiscard]] std::vector<Demand> FitByCount(std::span<const Ranked> list);
   [[nodiscard]] Result<Selection> TakeNamed(std::vector<Demand> demands);
+  [[nodiscard]] bool AnyoneAsks(std::span<const Demand> demands) const;
+  [[nodiscard]] model::NodeClassSet OtherTypes(const Demand& demand, const DemandClass& of) const;
+  [[nodiscard]] Result<Selection> PlaceNearNamed(std::vector<Demand> demands);
   [[nodiscard]] Selection PlaceChanging(std::vector<Demand> demands, const Walk& walk);
   void SortForWalk(std::vector<Demand>& demands, const Walk& walk);
   [[nodiscard]] std::vector<Demand>::iterator PutSameSizeFirst(std::vector<Demand>& demands);

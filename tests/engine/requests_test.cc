@@ -224,6 +224,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Combination{"chronus:lease=60", "consolidated"},
                     Combination{"themis", "consolidated"}, Combination{"tiresias", "consolidated"},
                     Combination{"edf", "consolidated"},
+                    Combination{"max-min-fairness:round=30", "gandiva"},
+                    Combination{"isolated:round=30", "gandiva"},
+                    Combination{"fifo-throughput:round=30", "gandiva"},
+                    Combination{"pollux:interval=900", "gandiva"},
                     Combination{"fifo", "consolidated", "interleave"},
                     Combination{"srtf", "consolidated", "interleave"}),
     [](const testing::TestParamInfo<Combination>& info) {

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::uint64_t kSeedsOfAShard = Rounds(40);
+const std::uint64_t kSeedsOfAShard = Rounds(std::uint64_t{40});
 
 // Of a run without a bug of ours; what several tests ask of it is run once.
 const FaultResult& Of(std::uint64_t seed) {

@@ -504,9 +504,9 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
 void AddController(CLI::App& app, Command& chosen) {
   auto controller = std::make_shared<ControllerCommand>();
   CLI::App* command = app.add_subcommand("controller", "decide for a cluster of agents");
-  command->add_option(
-      "--cluster", controller->options.cluster,
-      "the nodes that may join: cluster file, or NODESxGPUS such as 16x8; required");
+  command->add_option("--cluster", controller->options.cluster,
+                      "the nodes that may join: cluster file, or NODESxGPUS such as 16x8 or "
+                      "8x8:A100,16x8:V100; required");
   command->add_option("--state", controller->options.state, "folder for what must not be lost")
       ->capture_default_str();
   command

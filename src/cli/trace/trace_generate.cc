@@ -23,6 +23,7 @@
 #include "trace/generators/blox.h"
 #include "trace/generators/elasticflow.h"
 #include "trace/generators/failures.h"
+#include "trace/generators/gavel.h"
 #include "trace/generators/mix.h"
 #include "trace/generators/synergy.h"
 #include "trace/generators/workload.h"
@@ -88,6 +89,8 @@ struct GenerateCommand {
   trace::ElasticflowOptions elasticflow;
   trace::SynergyOptions synergy;
   double jobs_per_hour = 0;
+  trace::GavelOptions gavel;
+  std::string even_hours;
   trace::BloxOptions blox;
   double hours = 0;
   std::string pool;
@@ -131,6 +134,8 @@ std::vector<const CLI::Option*> OptionsOf(const CLI::App& app, const std::string
     others = {"--profiles", "--deadline-factor", "--best-effort-share", "--jobs-per-hour"};
   } else if (style == "synergy") {
     others = {"--profiles"};
+  } else if (style == "gavel") {
+    others = {"--profiles", "--jobs-per-hour"};
   } else if (style == "blox") {
     others = {"--jobs-per-hour"};
   }
@@ -141,7 +146,7 @@ std::vector<const CLI::Option*> OptionsOf(const CLI::App& app, const std::string
 }
 
 std::vector<std::string> StyleNames() {
-  std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox"};
+  std::vector<std::string> names{"mix", "elasticflow", "synergy", "blox", "gavel"};
   for (const trace::WorkloadStyle& style : trace::WorkloadStyles()) {
     names.emplace_back(style.name);
   }
@@ -269,6 +274,44 @@ Result<std::vector<JobSpec>> GenerateSynergy(GenerateCommand& command) {
   return jobs;
 }
 
+// "MIN:MAX:COUNT"
+Status SetEvenHours(const std::string& text, trace::GavelOptions& options) {
+  const std::vector<std::string_view> parts = base::Split(text, ":");
+  constexpr double kMostHours = 1e6;
+  if (parts.size() == 3) {
+    const std::optional<double> least = base::ToNumber(parts[0]);
+    const std::optional<double> most = base::ToNumber(parts[1]);
+    const std::optional<int> count = base::ToInteger<int>(parts[2]);
+    if (least && most && count && *least > 0 && *least <= *most && *most <= kMostHours &&
+        *count > 0) {
+      options.even_hours = trace::GavelOptions::EvenHours{*least, *most, *count};
+      return {};
+    }
+  }
+  return InvalidArgument(fmt::format(
+      "--even-hours is '{}'; expected MIN:MAX:COUNT with 0 < MIN <= MAX, such as 1:10:10", text));
+}
+
+Result<std::vector<JobSpec>> GenerateGavel(GenerateCommand& command) {
+  RETURN_IF_ERROR(Require(command, {"--jobs", "--profiles"}));
+  if (command.seed >> 63U != 0) {
+    return InvalidArgument(
+        fmt::format("--seed is {}; expected a number below 2^63 with --style gavel", command.seed));
+  }
+  if (command.Has("--even-hours")) {
+    RETURN_IF_ERROR(SetEvenHours(command.even_hours, command.gavel));
+    if (command.gavel.priorities) {
+      return InvalidArgument("--priorities go with --style gavel, but not with --even-hours");
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<trace::GavelKind> kinds,
+                   trace::ReadGavelKinds(command.profiles));
+  command.gavel.jobs = command.jobs;
+  command.gavel.jobs_per_hour = command.jobs_per_hour;
+  command.gavel.seed = command.seed;
+  return trace::GenerateGavelTrace(command.gavel, kinds);
+}
+
 Result<std::vector<JobSpec>> GenerateBlox(GenerateCommand& command) {
   RETURN_IF_ERROR(Require(command, {"--jobs-per-hour"}));
   if (command.Has("--jobs") == command.Has("--hours")) {
@@ -343,6 +386,9 @@ Result<std::vector<JobSpec>> GenerateInStyle(GenerateCommand& command) {
   if (command.style == "blox") {
     return GenerateBlox(command);
   }
+  if (command.style == "gavel") {
+    return GenerateGavel(command);
+  }
   return command.style == "synergy" ? GenerateSynergy(command) : GenerateElasticflow(command);
 }
 
@@ -400,7 +446,7 @@ void AddMixOptions(CLI::App& app, GenerateCommand& command) {
 void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
   app.option_defaults()->group(GroupOf("elasticflow"));
   app.add_option("--profiles", command.profiles,
-                 "the published profiles (required; also with --style synergy)");
+                 "the published profiles (required; also with --style synergy and gavel)");
   app.add_option("--mean-interarrival", command.elasticflow.mean_interarrival,
                  "mean seconds between submissions (required)")
       ->transform(Span())
@@ -428,7 +474,8 @@ void AddElasticflowOptions(CLI::App& app, GenerateCommand& command) {
 void AddSynergyOptions(CLI::App& app, GenerateCommand& command) {
   app.option_defaults()->group(GroupOf("synergy"));
   app.add_option("--jobs-per-hour", command.jobs_per_hour,
-                 "mean number of submissions (required; also with --style blox)")
+                 "mean number of submissions (required; also with --style blox, and with gavel, "
+                 "where all jobs come at once without it)")
       ->check(Finite())
       ->check(CLI::Range(1e-6, 1e9));
   app.add_option("--split", command.split, "percent of image, language and speech models")
@@ -453,10 +500,21 @@ void AddBloxOptions(CLI::App& app, GenerateCommand& command) {
                  "(default: 10 to 24 hours on 1 GPU)");
 }
 
+void AddGavelOptions(CLI::App& app, GenerateCommand& command) {
+  app.option_defaults()->group(GroupOf("gavel"));
+  app.add_flag("--multi-gpu", command.gavel.multi_gpu,
+               "1, 2, 4 and 8 GPUs (70, 10, 15 and 5 %) instead of one for each job");
+  app.add_flag("--priorities", command.gavel.priorities, "a fifth of the jobs has the weight 5");
+  app.add_option(
+      "--even-hours", command.even_hours,
+      "MIN:MAX:COUNT: lengths of so many hours, evenly between, as the script that writes "
+      "traces draws them");
+}
+
 std::string StyleHelp() {
   std::string help =
-      "mix: a load for a cluster, invented models; elasticflow, synergy, blox: the generators of "
-      "their artifacts";
+      "mix: a load for a cluster, invented models; elasticflow, synergy, blox, gavel: the "
+      "generators of their artifacts";
   for (const trace::WorkloadStyle& style : trace::WorkloadStyles()) {
     help += fmt::format("; {}: {}", style.name, style.help);
   }
@@ -549,6 +607,7 @@ void AddGenerate(CLI::App& trace, Command& chosen) {
   AddElasticflowOptions(*app, *command);
   AddSynergyOptions(*app, *command);
   AddBloxOptions(*app, *command);
+  AddGavelOptions(*app, *command);
   app->option_defaults()->group(kWorkloadGroup);
   AddWorkloadOptions(*app, command->workload);
   app->callback([command, &chosen] { chosen.run = [command] { return Generate(*command); }; });

@@ -23,11 +23,12 @@ constexpr double kWindow = 600;  // seconds
 constexpr double kHour = 3600;
 
 constexpr std::array kMetricNames{
-    MetricName{"jct_mean", "mean JCT", "s", 1}, MetricName{"jct_p99", "p99 of JCT", "s", 1},
-    MetricName{"jct_p99.9", "p99.9 of JCT", "s", 1},
+    MetricName{"jct_mean", "mean JCT", "s", 1}, MetricName{"jct_mean_hours", "mean JCT", "h", 2},
+    MetricName{"jct_p99", "p99 of JCT", "s", 1}, MetricName{"jct_p99.9", "p99.9 of JCT", "s", 1},
     MetricName{"jct_p99_rank", "p99 of JCT", "s", 1},
     MetricName{"jct_p99_ceil", "p99 of JCT", "s", 1}, MetricName{"makespan", "makespan", "s", 1},
-    MetricName{"last_end", "makespan", "s", 1}, MetricName{"deadlines_met", "deadlines met", "", 0},
+    MetricName{"makespan_hours", "makespan", "h", 2}, MetricName{"last_end", "makespan", "s", 1},
+    MetricName{"deadlines_met", "deadlines met", "", 0},
     MetricName{"deadline_ratio", "share of deadlines met", "", 4},
     MetricName{"best_effort_jct_mean", "mean JCT of best-effort jobs", "s", 1},
     MetricName{"queueing_delay_mean", "mean wait for the first GPUs", "s", 1},
@@ -60,6 +61,14 @@ void Set(CellData& data, const std::string& name, const std::optional<double>& v
   }
 }
 
+// In hours, too.
+void SetSeconds(CellData& data, const std::string& name, const std::optional<double>& seconds) {
+  if (seconds) {
+    Set(data, name, *seconds);
+    Set(data, name + "_hours", *seconds / kHour);
+  }
+}
+
 void AddJcts(const results::RunResult& run, const Jobs& jobs, CellData& data) {
   std::vector<double> seconds;
   results::MeanDuration all;
@@ -73,7 +82,7 @@ void AddJcts(const results::RunResult& run, const Jobs& jobs, CellData& data) {
       }
     }
   }
-  Set(data, "jct_mean", all.seconds());
+  SetSeconds(data, "jct_mean", all.seconds());
   Set(data, "best_effort_jct_mean", best_effort.seconds());
   if (seconds.empty()) {
     return;
@@ -100,7 +109,7 @@ void AddSpan(const results::RunResult& run, const Jobs& jobs, CellData& data) {
   }
   if (last) {
     Set(data, "last_end", Seconds(*last));
-    Set(data, "makespan", Seconds(*last - *first));
+    SetSeconds(data, "makespan", Seconds(*last - *first));
   }
 }
 

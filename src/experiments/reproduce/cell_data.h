@@ -21,7 +21,7 @@ struct DataCurve {
 };
 
 // Over the tracked jobs where only some are tracked. What does not apply is left out. Times are
-// seconds.
+// seconds; jct_mean_hours and makespan_hours are the same in hours.
 //   jct_mean, jct_p99 and jct_p99.9 (linear), jct_p99_rank (value number trunc(0.99 n), from 0),
 //   jct_p99_ceil (number ceil(0.99 n), from 1): the percentiles of the programs
 //   makespan (last end - first submit), last_end (from time 0)

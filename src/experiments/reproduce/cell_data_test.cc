@@ -23,10 +23,12 @@ TEST(CellDataTest, MeasuresAllJobs) {
   const CellData data = DataOf(HandMadeRun(), nullptr, nullptr);
   // JCTs 100, 50.5 and 200 s.
   EXPECT_DOUBLE_EQ(*data.Number("jct_mean"), 350.5 / 3);
+  EXPECT_DOUBLE_EQ(*data.Number("jct_mean_hours"), 350.5 / 3 / 3600);
   EXPECT_DOUBLE_EQ(*data.Number("jct_p99_rank"), 200);
   EXPECT_DOUBLE_EQ(*data.Number("jct_p99_ceil"), 200);
   EXPECT_DOUBLE_EQ(*data.Number("jct_p99"), 198);
   EXPECT_DOUBLE_EQ(*data.Number("makespan"), 230);
+  EXPECT_DOUBLE_EQ(*data.Number("makespan_hours"), 230.0 / 3600);
   EXPECT_DOUBLE_EQ(*data.Number("last_end"), 240);
   EXPECT_DOUBLE_EQ(*data.Number("best_effort_jct_mean"), 200);
   // One met, one late, one rejected, one unfinished; a best-effort job has no deadline.

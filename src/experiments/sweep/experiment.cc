@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"
+#include "trace/clusters/cluster_file.h"
 
 namespace trainyard::experiments {
 namespace {
@@ -181,14 +181,7 @@ std::string Resolved(const std::string& path, const std::string& experiment) {
 
 // "16x8" is no path; "cluster.xml:gpus=4" begins with one.
 std::string ResolvedCluster(const std::string& spec, const std::string& experiment) {
-  const std::size_t x = spec.find('x');
-  const auto digits = [](std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(),
-                                        [](unsigned char c) { return std::isdigit(c) != 0; });
-  };
-  const bool shape = x != std::string::npos && digits(std::string_view(spec).substr(0, x)) &&
-                     digits(std::string_view(spec).substr(x + 1));
-  return shape ? spec : Resolved(spec, experiment);
+  return trace::IsShortForm(spec) ? spec : Resolved(spec, experiment);
 }
 
 class Parser {

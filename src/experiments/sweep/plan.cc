@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "io/sha256.h"
 #include "results/write/output.h"
+#include "trace/clusters/cluster_file.h"
 #include "trainyard/version.h"
 
 namespace trainyard::experiments {
@@ -81,8 +82,7 @@ class ContentDigests {
 std::string FileOfCluster(const std::string& spec) {
   const std::size_t xml = spec.find(".xml:");
   const std::string path = xml == std::string::npos ? spec : spec.substr(0, xml + 4);
-  const bool shape = spec.find_first_not_of("0123456789x") == std::string::npos;
-  return shape ? "" : path;
+  return trace::IsShortForm(spec) ? "" : path;
 }
 
 class Planner {

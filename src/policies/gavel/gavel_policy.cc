@@ -18,7 +18,7 @@ class AllocatingPolicy final : public Policy {
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] PolicyTraits traits() const override {
     return {.needs = {.work_left = true, .priorities = true},
-            .may = {.share = settings_.packed, .name_gpus = true}};
+            .may = {.share = settings_.packed, .name_gpus = true, .take_others = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<TimeSharingMemory>();

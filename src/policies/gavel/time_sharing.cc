@@ -41,6 +41,7 @@ TimeSharing::TimeSharing(const Snapshot& snapshot, const ProblemOf& of, Duration
   for (std::size_t i = 0; i < snapshot.cluster->nodes.size(); ++i) {
     free_.push_back(snapshot.up(NodeAt(i)) ? AllOf(snapshot.cluster->nodes[i].gpus) : 0);
   }
+  KeepHolders();
   CountTime();
 }
 
@@ -78,11 +79,6 @@ void TimeSharing::CountTime() {
     }
   }
   memory_.last = snapshot_.now;
-  const auto is_gone = [this](const auto& unit) {
-    return !index_.contains(unit.first.first) || !index_.contains(unit.first.second);
-  };
-  std::erase_if(memory_.claims, is_gone);
-  std::erase_if(memory_.places, is_gone);
 }
 
 void TimeSharing::Take(const Allocation& allocation) {
@@ -132,8 +128,22 @@ void TimeSharing::Occupy(const Slices& slices, bool taken) {
 }
 
 // A pair of which one has left goes on alone where it is; so does who holds GPUs of which nothing
-// is remembered.
+// is remembered, and who was given others of the type that was named (May::take_others).
 void TimeSharing::KeepHolders() {
+  const auto is_gone = [this](const auto& unit) {
+    return !index_.contains(unit.first.first) || !index_.contains(unit.first.second);
+  };
+  std::erase_if(memory_.claims, is_gone);
+  std::erase_if(memory_.places, is_gone);
+  for (auto& [unit, place] : memory_.places) {
+    if (unit.first == unit.second) {
+      const Grant& grant = snapshot_.jobs->grant(unit.first);
+      if (!grant.slices.empty() &&
+          of_.classes().types().of(grant.slices.front().node) == place.type) {
+        place.slices = grant.slices;
+      }
+    }
+  }
   std::erase_if(memory_.places,
                 [this](const auto& place) { return !Holds(place.first, place.second); });
   std::set<JobId> known;
@@ -300,7 +310,6 @@ void TimeSharing::Choose(const std::vector<Candidate>& candidates) {
 
 Proposal TimeSharing::Decide() {
   const bool is_over = RoundIsOver();
-  KeepHolders();
   Choose(Candidates(is_over));
   memory_.places = std::move(chosen_);
   Proposal proposal;

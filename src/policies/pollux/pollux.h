@@ -58,7 +58,7 @@ class Pollux : public Policy {
   [[nodiscard]] std::string_view name() const override { return "pollux"; }
   [[nodiscard]] PolicyTraits traits() const final {
     return {.needs = {.gpu_types = TypeSupport::kOne},
-            .may = {.resize = true, .name_gpus = true, .ignore_stay = true}};
+            .may = {.resize = true, .name_gpus = true, .take_others = true, .ignore_stay = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const final {
     return std::make_unique<PolluxMemory>();

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "io/csv_reader.h"
 #include "io/text_check.h"
@@ -21,12 +24,20 @@
 namespace trainyard::trace {
 namespace {
 
+// Nodes of one kind in the short form.
 struct Shape {
   std::int64_t nodes = 0;
   std::int64_t gpus = 0;  // of each
+  std::string_view gpu_type;
 };
 
-// "16x8"; nothing where the text is something else, such as a path.
+bool IsTypeName(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+  });
+}
+
+// "16x8" or "16x8:V100"; nothing where the text is something else, such as a path.
 std::optional<Shape> ParseShape(std::string_view spec) {
   Shape shape;
   const char* const end = spec.data() + spec.size();
@@ -35,21 +46,45 @@ std::optional<Shape> ParseShape(std::string_view spec) {
     return std::nullopt;
   }
   const auto [stop, gpus_code] = std::from_chars(middle + 1, end, shape.gpus);
-  if (gpus_code != std::errc{} || stop != end) {
+  if (gpus_code != std::errc{}) {
     return std::nullopt;
+  }
+  if (stop != end) {
+    shape.gpu_type = std::string_view(stop + 1, static_cast<std::size_t>(end - stop - 1));
+    if (*stop != ':' || !IsTypeName(shape.gpu_type)) {
+      return std::nullopt;
+    }
   }
   return shape;
 }
 
-Result<Cluster> MakeUniform(const std::string& spec, Shape shape) {
-  if (shape.nodes < 1 || shape.nodes > kMostNodes || shape.gpus < 1 ||
-      shape.gpus > kMaxGpusPerNode) {
-    return InvalidArgument(fmt::format("cluster '{}'; expected 1 to {} nodes of 1 to {} GPUs", spec,
-                                       kMostNodes, kMaxGpusPerNode));
+// "16x8,4x4:V100": shapes in their order; empty where the text is something else.
+std::vector<Shape> ParseShapes(std::string_view spec) {
+  std::vector<Shape> shapes;
+  for (const std::string_view part : base::Split(spec, ",")) {
+    const std::optional<Shape> shape = ParseShape(part);
+    if (!shape) {
+      return {};
+    }
+    shapes.push_back(*shape);
   }
+  return shapes;
+}
+
+Result<Cluster> MakeShapes(const std::string& spec, const std::vector<Shape>& shapes) {
   Cluster cluster{.name = spec};
-  for (std::int64_t i = 0; i < shape.nodes; ++i) {
-    cluster.nodes.push_back({.name = fmt::format("n{}", i), .gpus = static_cast<int>(shape.gpus)});
+  std::int64_t most = kMostNodes;
+  for (const Shape& shape : shapes) {
+    if (shape.nodes < 1 || shape.nodes > most || shape.gpus < 1 || shape.gpus > kMaxGpusPerNode) {
+      return InvalidArgument(fmt::format("cluster '{}'; expected 1 to {} nodes of 1 to {} GPUs",
+                                         spec, kMostNodes, kMaxGpusPerNode));
+    }
+    most -= shape.nodes;
+    for (std::int64_t i = 0; i < shape.nodes; ++i) {
+      cluster.nodes.push_back({.name = fmt::format("n{}", cluster.nodes.size()),
+                               .gpus = static_cast<int>(shape.gpus),
+                               .gpu_type = std::string(shape.gpu_type)});
+    }
   }
   return cluster;
 }
@@ -163,9 +198,11 @@ Result<Cluster> ReadToml(const std::string& path) {
 
 }  // namespace
 
+bool IsShortForm(std::string_view spec) { return !ParseShapes(spec).empty(); }
+
 Result<Cluster> ReadCluster(const std::string& spec) {
-  if (const std::optional<Shape> shape = ParseShape(spec)) {
-    return MakeUniform(spec, *shape);
+  if (const std::vector<Shape> shapes = ParseShapes(spec); !shapes.empty()) {
+    return MakeShapes(spec, shapes);
   }
   constexpr std::string_view kXml = ".xml";
   std::string path = spec;

@@ -31,8 +31,24 @@ TEST(ShortFormTest, GivesNodesOfOneSize) {
   EXPECT_EQ(cluster.value().nodes[15].capacity, Resources{});
 }
 
+TEST(ShortFormTest, GivesNodesOfSeveralTypes) {
+  const auto cluster = ReadCluster("2x8:A100,1x4:V100-32G,1x1");
+  ASSERT_TRUE(cluster.ok());
+  const std::vector<NodeSpec>& nodes = cluster.value().nodes;
+  ASSERT_EQ(nodes.size(), 4U);
+  EXPECT_EQ(cluster.value().total_gpus(), 21);
+  EXPECT_EQ(nodes[1].gpu_type, "A100");
+  EXPECT_EQ(nodes[2].name, "n2");
+  EXPECT_EQ(nodes[2].gpu_type, "V100-32G");
+  EXPECT_EQ(nodes[3].gpu_type, "");
+  EXPECT_TRUE(IsShortForm("2x8:A100,1x4"));
+  for (const char* const path : {"2x8:", "2x8,", "2x8:a/b", "2x8.toml", "c.xml:gpus=4", ""}) {
+    EXPECT_FALSE(IsShortForm(path)) << path;
+  }
+}
+
 TEST(ShortFormTest, RefusesImpossibleSizes) {
-  for (const std::string spec : {"0x8", "16x0", "16x65", "100001x8", "-1x8"}) {
+  for (const std::string spec : {"0x8", "16x0", "16x65", "100001x8", "-1x8", "99999x1,2x1"}) {
     const auto cluster = ReadCluster(spec);
     ASSERT_FALSE(cluster.ok());
     EXPECT_EQ(cluster.error().code, ErrorCode::kInvalidArgument);
