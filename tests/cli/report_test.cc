@@ -163,7 +163,7 @@ TEST(ReportTest, TheTableBesideThePageReplacesNothingOfTheUser) {
                              "page under this name; expected another name for --out\n");
   EXPECT_FALSE(std::filesystem::exists(ScratchPath("mine.html")));
   // Its own table gives way, but not the table that is read.
-  const std::string own = "report " + Compared() + " --out " + ScratchPath("own.html");
+  const std::string own = "report " + Compared() + " --out " + ScratchPath("report-of-own.html");
   EXPECT_EQ(RunTrainyard(own).status, 0);
   EXPECT_EQ(RunTrainyard(own).status, 0);
   const std::string folder = CopyOfRun();
