@@ -33,6 +33,10 @@ std::string StepChannel::MacOf(Side side, std::uint64_t number, const std::strin
 bool StepChannel::Transfer() { return connection_.Transfer() && !broken_; }
 
 std::optional<v1::StepMessage> StepChannel::Take() {
+  // Strangers shall not have srun keep what they send.
+  constexpr std::size_t kMostOfStrangers = 4096;
+  broken_ = broken_ || (side_ == Side::kSrun && taken_ == 0 &&
+                        connection_.received().size() > kMostOfStrangers);
   while (!broken_) {
     v1::StepFrame frame;
     const Taken taken = TakeMessage(connection_.received(), frame);

@@ -32,6 +32,8 @@ class StepChannel {
   [[nodiscard]] bool is_congested() const { return (connection_.Awaited().events & POLLOUT) != 0; }
   // All that has been sent is on its way.
   [[nodiscard]] bool is_flushed() const { return !is_congested() && unsent_.empty(); }
+  // The other side has said what one that knows the secret would not say.
+  [[nodiscard]] bool is_broken() const { return broken_; }
   [[nodiscard]] pollfd Awaited() const { return connection_.Awaited(); }
 
  private:
