@@ -32,6 +32,17 @@ std::string StepChannel::MacOf(Side side, std::uint64_t number, const std::strin
 
 bool StepChannel::Transfer() { return connection_.Transfer() && !broken_; }
 
+// On a key, by the other side's nonce.
+void StepChannel::Agree(const std::string& theirs) {
+  const std::string& of_srun = side_ == Side::kSrun ? nonce_ : theirs;
+  const std::string& of_tasks = side_ == Side::kSrun ? theirs : nonce_;
+  key_ = io::HmacSha256(
+      secret_, fmt::format("step {}:{} {}:{}", of_srun.size(), of_srun, of_tasks.size(), of_tasks));
+  for (const v1::StepMessage& waiting : std::exchange(unsent_, {})) {
+    SendNow(waiting);
+  }
+}
+
 std::optional<v1::StepMessage> StepChannel::Take() {
   // Strangers shall not have srun keep what they send.
   constexpr std::size_t kMostOfStrangers = 4096;
@@ -46,14 +57,7 @@ std::optional<v1::StepMessage> StepChannel::Take() {
     const Side other = side_ == Side::kSrun ? Side::kTasks : Side::kSrun;
     v1::StepMessage message;
     if (taken != Taken::kMalformed && key_.empty()) {
-      const std::string& theirs = frame.body();
-      const std::string& of_srun = side_ == Side::kSrun ? nonce_ : theirs;
-      const std::string& of_tasks = side_ == Side::kSrun ? theirs : nonce_;
-      key_ = io::HmacSha256(secret_, fmt::format("step {}:{} {}:{}", of_srun.size(), of_srun,
-                                                 of_tasks.size(), of_tasks));
-      for (const v1::StepMessage& waiting : std::exchange(unsent_, {})) {
-        SendNow(waiting);
-      }
+      Agree(frame.body());
     } else if (taken != Taken::kMalformed &&
                identity::SameBytes(frame.mac(), MacOf(other, taken_, frame.body())) &&
                message.ParseFromString(frame.body())) {

@@ -39,6 +39,7 @@ class StepChannel {
  private:
   [[nodiscard]] std::string MacOf(Side side, std::uint64_t number, const std::string& body) const;
   void SendNow(const v1::StepMessage& message);
+  void Agree(const std::string& theirs);
 
   Side side_;
   std::string secret_;

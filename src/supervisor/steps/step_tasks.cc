@@ -285,7 +285,18 @@ class StepTasks {
     StepPipe errors = PipeTo(true);
     StepPipe input = TakesInput(rank) ? PipeTo(false) : StepPipe{};
     const pid_t parent = getpid();
+    // What comes before the task heeds it waits, as what is ignored and blocked is not lost.
+    sigset_t handed_on;
+    sigset_t before;
+    sigemptyset(&handed_on);
+    for (const int number : kHandedOn) {
+      sigaddset(&handed_on, number);
+    }
+    sigprocmask(SIG_BLOCK, &handed_on, &before);
     task.pid = fork();
+    if (task.pid != 0) {
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+    }
     if (task.pid == 0) {
       BeTask(tasks_.size() - 1, parent,
              {input.theirs.get(), output.theirs.get(), errors.theirs.get()});
