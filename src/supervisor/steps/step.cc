@@ -221,6 +221,7 @@ class RunningStep {
     }
     TellEnds(true);
     FlushLines();
+    claims_.ReleaseAll();  // its process of this node may have them a moment longer
     return status_;
   }
 
@@ -457,8 +458,6 @@ class RunningStep {
     call_end_ = StepClock::now() + kUntilTheyCall;
     return true;
   }
-
-  // ------------------------------------------------------------------------------------ the loop
 
   [[nodiscard]] bool MayRead() const {
     return reads_input_ && given_ < taken_ + kMostInput &&

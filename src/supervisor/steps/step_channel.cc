@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 
 #include "identity/keys.h"
@@ -11,6 +12,19 @@
 #include "supervisor/launch/node_desk.h"
 
 namespace trainyard::supervisor {
+namespace {
+
+// What begins is longer than a nonce or a greeting: strangers shall not have srun keep it.
+bool IsLong(const std::string& received) {
+  constexpr std::uint32_t kMost = 4096;
+  std::uint32_t length = 0;
+  if (received.size() >= sizeof(length)) {
+    std::memcpy(&length, received.data(), sizeof(length));
+  }
+  return length > kMost;
+}
+
+}  // namespace
 
 StepChannel::StepChannel(io::Descriptor socket, Side side, std::string secret)
     : side_(side),
@@ -44,11 +58,11 @@ void StepChannel::Agree(const std::string& theirs) {
 }
 
 std::optional<v1::StepMessage> StepChannel::Take() {
-  // Strangers shall not have srun keep what they send.
-  constexpr std::size_t kMostOfStrangers = 4096;
-  broken_ = broken_ || (side_ == Side::kSrun && taken_ == 0 &&
-                        connection_.received().size() > kMostOfStrangers);
   while (!broken_) {
+    if (side_ == Side::kSrun && taken_ == 0 && IsLong(connection_.received())) {
+      broken_ = true;
+      break;
+    }
     v1::StepFrame frame;
     const Taken taken = TakeMessage(connection_.received(), frame);
     if (taken == Taken::kNone) {
