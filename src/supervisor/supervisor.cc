@@ -509,6 +509,9 @@ void Supervisor::TakeTurns() {
 void Supervisor::ServeDesk() {
   if (desk_.has_value()) {
     desk_->Serve();
+    if (const std::string refusal = desk_->TakeRefusal(); !refusal.empty()) {
+      SayOnStderr(refusal);
+    }
     if (desk_->done() && start_.launch().launcher() == v1::LaunchSpec::MPI) {
       desk_.reset();  // the port is the workers' now
     }

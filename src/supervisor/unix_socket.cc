@@ -97,6 +97,15 @@ void Connections::SendAll(std::string_view bytes) {
   }
 }
 
+void Connections::MakeRoom(const std::function<bool(const Connection&)>& spare) {
+  if (open_.size() >= most_) {
+    if (const auto oldest = std::find_if(open_.begin(), open_.end(), spare);
+        oldest != open_.end()) {
+      open_.erase(oldest);
+    }
+  }
+}
+
 void Connections::AddAwaited(std::vector<pollfd>& polls) const {
   polls.push_back({.fd = open_.size() < most_ ? socket_.get() : -1, .events = POLLIN});
   for (const Connection& connection : open_) {

@@ -55,7 +55,8 @@ class Connection {
   std::string unsent_;
 };
 
-// The connections that have come to one listening socket. More than `most` have to wait.
+// The connections that have come to one listening socket. More than `most` have to wait, unless
+// room is made for them.
 class Connections {
  public:
   Connections(io::Descriptor socket, std::size_t most) : socket_(std::move(socket)), most_(most) {}
@@ -63,6 +64,9 @@ class Connections {
   void SendAll(std::string_view bytes);
   [[nodiscard]] bool empty() const { return open_.empty(); }
   [[nodiscard]] std::vector<Connection>& open() { return open_; }
+  // After Serve(): closes the oldest of those that `spare` names if there is no room for another
+  // one.
+  void MakeRoom(const std::function<bool(const Connection&)>& spare);
   // What to wait for before calling Serve() again.
   void AddAwaited(std::vector<pollfd>& polls) const;
   // Takes those that have come, greets each, and then serves all: one of which `serve` says false

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attempts of users against one another and against the machine, on a real cluster with a launcher.
 
-attacks.py BUILD_FOLDER [--verbose]; as root: it makes four users, and removes them again.
+attacks.py BUILD_FOLDER [--verbose] [--only FAMILY...]; as root: it makes four users, and removes them again.
 """
 
 import argparse
@@ -15,11 +15,13 @@ import client_attacks  # noqa: E402
 import job_attacks  # noqa: E402
 import launcher_attacks  # noqa: E402
 from machine import has_control_groups  # noqa: E402
+import step_attacks  # noqa: E402
 import secrets_kept as secrets  # noqa: E402
 from secrets_kept import Watch  # noqa: E402
 from stage import Stage  # noqa: E402
 
 SKIPPED = 77
+FAMILIES = {"launcher": launcher_attacks, "job": job_attacks, "client": client_attacks, "step": step_attacks}
 
 
 def judge(attack: launcher_attacks.Attack, stage: Stage, verbose: bool) -> str:
@@ -43,6 +45,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=Path)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--only", choices=FAMILIES, nargs="*", default=list(FAMILIES))
     options = parser.parse_args()
     if os.geteuid() != 0:
         print("attacks: needs root, to make users")
@@ -54,8 +57,7 @@ def main() -> int:
     count = 0
     with Stage(options.build) as stage, Watch() as watch:
         made = secrets.make(stage)
-        for attack in [*launcher_attacks.all_of(stage), *job_attacks.all_of(stage),
-                       *client_attacks.all_of(stage)]:
+        for attack in [one for family in options.only for one in FAMILIES[family].all_of(stage)]:
             count += 1
             if (why := judge(attack, stage, options.verbose)):
                 wrong.append(f"{attack.name}: {why}")

@@ -4,6 +4,7 @@
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import stat
@@ -11,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from expectations import wait_until
+from expectations import expect, wait_until
 from launcher_attacks import Attack, Forge
-from stage import AGENT, ANNA, BEN, ENDED, FOLDER, GPU_DEVICES, PATIENCE, Stage, uid_of
+from stage import AGENT, ANNA, BEN, ENDED, FOLDER, GPU_DEVICES, PATIENCE, Stage, run_as, uid_of
 
 DENIED = ("Permission denied", "Operation not permitted")
 PYTHON = "/usr/bin/python3"
@@ -92,6 +93,37 @@ time.sleep(3600)
 """
 
 
+# A step that hands on a secret, and says at its end that nothing has come of it all.
+STEP = """#!/bin/bash
+#SBATCH --gpus=0 -o step.txt
+srun sh -c 'echo $$ >step-pid; echo secret of anna; until [ -e step-over ]; do sleep 0.1; done; echo unharmed'
+"""
+
+
+def start_step(stage: Stage) -> tuple[int, list[int]]:
+    """Anna's job; its task, the process that started it, and srun."""
+    home = Path(pwd.getpwnam(ANNA).pw_dir)
+    (home / "step.sh").write_text(STEP)
+    done = run_as(ANNA, [stage.program, "submit", "step.sh"], cwd=home, text=True, env=stage.environment(ANNA))
+    expect(done.returncode == 0, f"submit step.sh: {done.stderr}")
+    pid = home / "step-pid"
+    wait_until("the step runs", lambda: pid.exists() and pid.read_text() != "", PATIENCE)
+    pids = [int(pid.read_text())]
+    for _ in range(2):
+        status = Path(f"/proc/{pids[-1]}/status").read_text()
+        pids.append(int(status.split("PPid:")[1].split()[0]))
+    return int(re.search(r"\d+", done.stdout).group()), pids
+
+
+def end_step(stage: Stage, job: int) -> str:
+    home = Path(pwd.getpwnam(ANNA).pw_dir)
+    (home / "step-over").touch()
+    state = stage.wait_for(ANNA, job, *ENDED)["state"]
+    said = (home / "step.txt").read_text()
+    unharmed = state == "completed" and said == "secret of anna\nunharmed\n"
+    return f"exit status {1 if unharmed else 0}: {state}: {said}"
+
+
 def processes_of(user: str) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
@@ -112,6 +144,8 @@ def attempts_of_a_job(stage: Stage) -> list[Attack]:
     pid = int(pid_file.read_text())
     supervisor = int((stage.state / f"attempts/{victim}-1/pgid").read_text().split()[2])
     folder = stage.state / f"attempts/{victim}-1"
+    job, (task, tasks, srun) = start_step(stage)
+    step = stage.state / f"attempts/{job}-1"
     setuid_id = FOLDER / "bin/id"
     shutil.copy("/usr/bin/id", setuid_id)
     setuid_id.chmod(0o4755)
@@ -145,6 +179,16 @@ def attempts_of_a_job(stage: Stage) -> list[Attack]:
         ("open another's GPU", "read", f"{FOLDER}/gpu0"),
         ("write to another's GPU", "write", f"{FOLDER}/gpu0"),
         ("make a node of another's GPU", "make_node", major, minor),
+        ("kill a task of another's step", "signal_to", task),
+        ("kill what has started it", "signal_to", tasks),
+        ("kill another's srun", "signal_to", srun),
+        ("trace another's srun", "trace", srun),
+        ("read what a task of another's prints", "read", f"/proc/{task}/fd/1"),
+        ("speak in place of another's task", "write", f"/proc/{task}/fd/1", "forged"),
+        ("claim another's CPUs for a step of one's own", "write", f"{step}/step-claims"),
+        ("count another's steps", "write", f"{step}/steps"),
+        ("read another's script", "read", f"{step}/script"),
+        ("srun in another's attempt", "read", f"{step}/start"),
         ("lift the limit of memory", "write", f"{group}/memory.limit_in_bytes", "-1"),
         ("leave the control group", "leave_group", "/sys/fs/cgroup"),
         ("write the lease of the node", "write", f"{stage.state}/lease"),
@@ -187,8 +231,8 @@ def attempts_of_a_job(stage: Stage) -> list[Attack]:
 
     busy = (*DENIED, "Resource temporarily unavailable", "cleared", "only", "is held", "is open",
             "no_new_privs")
-    return [Attack(name, busy, lambda name=name: outcome(name), logged="")
-            for name, *_ in tried]
+    return [*(Attack(name, busy, lambda name=name: outcome(name), logged="") for name, *_ in tried),
+            Attack("the step after all this", ("unharmed",), lambda: end_step(stage, job), logged="")]
 
 
 def own_job(stage: Stage, forge: Forge) -> list[Attack]:

@@ -34,7 +34,7 @@ def verdict_of(folder: Path, client: str = CLIENT, nodes: dict[str, str] | None 
 
 def test_of_a_good_run_it_says_so(tmp_path: Path) -> None:
     assert verdict_of(tmp_path) == ("2 acknowledged, 0 lost, 0 twice "
-                                    "(3 attempts, 0 GPUs held twice)")
+                                    "(3 attempts, 0 steps, 0 GPUs held twice)")
 
 
 @pytest.mark.parametrize(("change", "words"), [
@@ -54,3 +54,38 @@ def test_of_a_good_run_it_says_so(tmp_path: Path) -> None:
 ])
 def test_it_sees(tmp_path: Path, change: dict[str, object], words: str) -> None:
     assert words in verdict_of(tmp_path, **change)  # type: ignore[arg-type]
+
+
+GOOD = ("script 1 begin\nbegin 1 0 0\nbegin 1 0 1\nend 1 0 1\nend 1 0 0\nsrun 1 0 0\n"
+        "begin 1 1 0\nbegin 1 1 1\nend 1 1 1\nend 1 1 0\nsrun 1 1 0\n"
+        "begin 1 2 0\nbegin 1 2 1\nend 1 2 1\nend 1 2 0\nsrun 1 2 0\nscript 1 end\n")
+KILLED = GOOD.replace("end 1 1 0\n", "").replace("srun 1 1 0", "srun 1 1 137")
+
+
+def script_of(folder: Path, witness: str, state: str = "completed", kills: str = "") -> str:
+    (folder / "steps").mkdir()
+    (folder / "steps" / "3").write_text(witness)
+    (folder / "kills.log").write_text(kills)
+    return verdict_of(folder, CLIENT + "ask c 0\nack c 3\n", states={**STATES, 3: state})
+
+
+def test_of_a_good_script_it_says_so(tmp_path: Path) -> None:
+    assert script_of(tmp_path, GOOD).startswith("3 acknowledged, 0 lost, 0 twice (4 attempts, 3 steps")
+
+
+def test_a_script_may_fail_of_what_was_killed(tmp_path: Path) -> None:
+    assert "0 lost" in script_of(tmp_path, KILLED, "failed", "task 3 1\n")
+
+
+@pytest.mark.parametrize(("witness", "state", "words"), [
+    ("", "completed", "is completed"),
+    (GOOD, "failed", "is failed"),
+    (GOOD.replace("script 1 end\n", ""), "completed", "is completed"),
+    (GOOD.replace("end 1 1 0\n", ""), "completed", "srun says 0, and of its tasks {'1'} have ended"),
+    (KILLED, "failed", "srun says 137, and nothing of it was killed"),
+    (GOOD + "begin 1 1 0\n", "completed", "('1', '1', '0') has begun 2 times"),
+    (GOOD + "script 1 begin\n", "completed", "attempt 1 has begun twice"),
+    (GOOD + "twice 1 1 0\n", "completed", "['1', '0'] was there, too"),
+])
+def test_it_sees_of_scripts(tmp_path: Path, witness: str, state: str, words: str) -> None:
+    assert words in script_of(tmp_path, witness, state)

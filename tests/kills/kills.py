@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controller, agents and supervisors of a real cluster on loopback, killed (-9) again and again
-while jobs are submitted, run and end: kills.py --trainyard PROGRAM [--kills N] [--seed N].
+"""Controller, agents and supervisors of a real cluster on loopback, and what the steps of its scripts consist of,
+killed (-9) again and again while jobs are submitted, run and end: kills.py --trainyard PROGRAM [--kills N] [--seed N].
 
 At the end check.py reads what is left in the folder, and its sentence is printed.
 """
@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent / "scripts")]
 from check import check  # noqa: E402
 from train_test.cluster import free_port, processes_of  # noqa: E402
 
+OF_STEPS = ("srun", "step-tasks", "task")  # processes of a script's steps
 NODES = 3
 GPUS = 2
 LEASE = 8.0  # seconds; some agents stay away longer
@@ -70,15 +72,32 @@ class Cluster:
         process.kill()
         process.wait()
 
-    def supervisors(self) -> list[int]:
-        """Each is the leader of a session of its own."""
+    def supervisors(self) -> list[tuple[int, int, int]]:
+        """With their job and attempt. Each is the leader of a session of its own."""
         mark = str(self.folder / "nodes").encode() + b"/"
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 number = int(process.name)
-                if mark in (process / "cmdline").read_bytes() and os.getsid(number) == number:
-                    found.append(number)
+                words = (process / "cmdline").read_bytes()
+                attempt = re.search(mark + rb"[^/]*/attempts/(\d+)-(\d+)", words)
+                if attempt and os.getsid(number) == number:
+                    found.append((number, int(attempt[1]), int(attempt[2])))
+        return sorted(found)
+
+    def of_steps(self, kind: str) -> list[tuple[int, int, int]]:
+        """Processes of that kind of a script's steps, with their job and attempt."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError, ValueError):
+                words = (process / "cmdline").read_bytes()
+                name = (process / "comm").read_text().strip()
+                if kind == ("task" if str(HERE / "task.sh").encode() in words and name == "sh" else name):
+                    of = dict(line.split(b"=", 1) for line in
+                              (process / "environ").read_bytes().split(b"\0") if b"=" in line)
+                    if of.get(b"TRAINYARD_ATTEMPT_FOLDER", b"").startswith(str(self.folder).encode()):
+                        job, attempt = of[b"TRAINYARD_ATTEMPT_FOLDER"].rsplit(b"/")[-1].split(b"-")
+                        found.append((int(process.name), int(job), int(attempt)))
         return sorted(found)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -129,12 +148,17 @@ class Client(threading.Thread):
 
     def submit(self, token: str) -> None:
         """Until it is acknowledged, as a user's script does."""
+        if self.random.random() < 0.4:
+            return self.send(token, 0, ["--cwd", str(self.cluster.folder), "--env", f"TASK={HERE}/task.sh",
+                                        str(HERE / "script.sh")])
         gpus = self.random.choice([1, 1, 1, 2, 2, 3])
         seconds = self.random.uniform(0.1, 2)
-        words = ["submit", "--json", "--token", token, "--gpus", str(gpus), "--duration",
-                 f"{seconds * 100:.0f}", "--cwd", str(self.cluster.folder), "--env",
-                 f"LOCKS={self.cluster.folder}/locks", "--", "sh", str(HERE / "worker.sh"),
-                 f"{seconds:.2f}"]
+        self.send(token, gpus, ["--gpus", str(gpus), "--duration", f"{seconds * 100:.0f}", "--cwd",
+                                str(self.cluster.folder), "--env", f"LOCKS={self.cluster.folder}/locks", "--",
+                                "sh", str(HERE / "worker.sh"), f"{seconds:.2f}"])
+
+    def send(self, token: str, gpus: int, words: list[str]) -> None:
+        words = ["submit", "--json", "--token", token, *words]
         self.note(f"ask {token} {gpus}")
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
@@ -153,6 +177,7 @@ class Killer:
         self.random = random.Random(seed)
         self.due: dict[str, float] = {}  # when what is dead is to start
         self.counts: Counter[str] = Counter()
+        self.bereft: Counter[int] = Counter()  # supervisors that a job has lost
 
     def start_due(self) -> None:
         for name, at in list(self.due.items()):
@@ -161,13 +186,19 @@ class Killer:
                 self.cluster.start(name)
 
     def strike(self) -> None:
-        name = self.random.choice(["controller", "controller", "agent", "agent", "supervisor"])
-        if name == "supervisor":
-            supervisors = self.cluster.supervisors()
-            if not supervisors:
+        name = self.random.choice(["controller", "controller", "agent", "agent", "supervisor", *OF_STEPS])
+        if name == "supervisor" or name in OF_STEPS:
+            # A job whose supervisors are gone three times in a row is taken for their murderer.
+            victims = ([victim for victim in self.cluster.supervisors() if self.bereft[victim[1]] < 2]
+                       if name == "supervisor" else self.cluster.of_steps(name))
+            if not victims:
                 return
+            pid, job, attempt = self.random.choice(victims)
+            self.bereft[job] += name == "supervisor"
+            with (self.cluster.folder / "kills.log").open("a") as log:
+                log.write(f"{name} {job} {attempt}\n")
             with suppress(ProcessLookupError):  # it may have ended meanwhile
-                os.kill(self.random.choice(supervisors), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
                 self.counts[name] += 1
             return
         victim = f"n{self.random.randrange(NODES)}" if name == "agent" else name
@@ -222,7 +253,8 @@ def main() -> int:
     options = parser.parse_args()
     folder = options.out or Path(tempfile.mkdtemp(prefix="trainyard-kills-"))
     folder = folder.resolve()
-    (folder / "locks").mkdir(parents=True)
+    for name in ("locks", "steps"):
+        (folder / name).mkdir(parents=True)
     cluster = Cluster(options.trainyard, folder, options.policy)
     clients = [Client(cluster, f"c{i}", f"{options.seed}-{i}") for i in range(2)]
     killer = Killer(cluster, options.seed)
@@ -246,7 +278,7 @@ def main() -> int:
             client.error = client.error or "the run is over"
         left = cluster.end()
     verdict = check(folder)
-    counts = ", ".join(f"{count} of {name}s" for name, count in sorted(killer.counts.items()))
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(killer.counts.items()))
     print(f"{killer.counts.total()} kills ({counts}) in {time.monotonic() - began:.0f} s, "
           f"seed {options.seed}\n{verdict}")
     if left:

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -169,6 +170,31 @@ TEST_F(SlurmStepTest, NothingIsLeftWhenASupervisorIsKilled) {
   EXPECT_TRUE(AwaitNoSleepers());
   EXPECT_TRUE(cluster_.AwaitState(1, v1::WAITING));
   EXPECT_EQ(cluster_.Ask({"cancel", "1"}).status, 0);
+}
+
+// As under Slurm: SLURM_RESTART_COUNT is unset at first, and the files are begun anew if they say
+// so.
+TEST_F(SlurmStepTest, AScriptRequeuesItself) {
+  setenv("TRAINYARD_CONTROLLER", cluster_.address().c_str(), 1);
+  int job = 0;
+  for (const char* const mode : {"--open-mode=append", "--open-mode=truncate"}) {
+    std::filesystem::remove(cluster_.Path("out/out.txt"));
+    Submit(fmt::format(
+        "{}#SBATCH {}\necho run ${{SLURM_RESTART_COUNT-none}}\nsrun -n2 -N2 echo step\n"
+        "if [ -z \"$SLURM_RESTART_COUNT\" ]; then scontrol requeue $SLURM_JOB_ID || exit; "
+        "srun sleep 10000; fi\nexit 0\n",
+        kTwoNodes, mode));
+    ASSERT_TRUE(cluster_.AwaitState(++job, v1::COMPLETED));
+    const std::string second = "run 1\nstep\nstep\n";
+    EXPECT_TRUE(ReadOut().ends_with(second)) << ReadOut();
+    if (job == 1) {
+      EXPECT_TRUE(ReadOut().starts_with("run none\nstep\nstep\n")) << ReadOut();
+    } else {
+      EXPECT_EQ(ReadOut(), second);
+    }
+    EXPECT_TRUE(AwaitNoSleepers());
+  }
+  unsetenv("TRAINYARD_CONTROLLER");
 }
 
 // Steps need neither.

@@ -15,7 +15,6 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/job_selection.h"
 #include "cli/slurm/slurm_facts.h"
-#include "supervisor/steps/slurm_tools.h"
 #include "trainyard/version.h"
 
 namespace trainyard::cli {
@@ -27,12 +26,13 @@ struct SlurmCommand {
 };
 constexpr std::array kSlurmCommands{
     SlurmCommand{"sacct", Sacct},
+    SlurmCommand{"salloc", Salloc},
     SlurmCommand{"sbatch", Sbatch},
     SlurmCommand{"scancel", Scancel},
     SlurmCommand{"scontrol", Scontrol},
     SlurmCommand{"sinfo", Sinfo},
     SlurmCommand{"squeue", Squeue},
-    SlurmCommand{"srun", supervisor::RunSrun},
+    SlurmCommand{"srun", Srun},
 };
 
 }  // namespace

@@ -22,11 +22,13 @@ namespace trainyard::cli {
 
 // Each gives its exit status.
 int Sacct(const std::vector<std::string>& words);
+int Salloc(const std::vector<std::string>& words);
 int Sbatch(const std::vector<std::string>& words);
 int Scancel(const std::vector<std::string>& words);
 int Scontrol(const std::vector<std::string>& words);
 int Sinfo(const std::vector<std::string>& words);
 int Squeue(const std::vector<std::string>& words);
+int Srun(const std::vector<std::string>& words);
 
 // The client of the controller that TRAINYARD_CONTROLLER names. Errors: those of ConnectTo.
 [[nodiscard]] Result<std::unique_ptr<rpc::ClusterClient>> ConnectAsSlurm();

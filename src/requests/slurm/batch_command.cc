@@ -38,9 +38,15 @@ std::string BatchScript::Redirection(bool once) const {
   if (!errors_.word.empty()) {
     name("err", errors_.word);
   }
-  // The output of later attempts follows that of the earlier ones.
-  if (!appends_ && once) {
-    shell += "[ \"$TRAINYARD_ATTEMPT\" != 1 ] || : >\"$out\" || exit; ";
+  // Unless it is stated the output of later attempts, which policies make, follows that of the
+  // earlier ones.
+  if (open_mode_ != OpenMode::kAppend && once) {
+    const char* const when =
+        open_mode_ == OpenMode::kTruncate ? "" : "[ \"$TRAINYARD_ATTEMPT\" != 1 ] || ";
+    shell += fmt::format("{}: >\"$out\" || exit; ", when);
+    if (!errors_.word.empty()) {
+      shell += fmt::format("{}: >\"$err\" || exit; ", when);
+    }
   }
   return shell +
          (errors_.word.empty()

@@ -64,7 +64,9 @@ class BatchScript {
   Output output_;
   Output errors_;
   Output input_;
-  bool appends_ = false;
+  // Which attempts begin the files anew; stated nowhere: the first.
+  enum class OpenMode : unsigned char { kUnstated, kAppend, kTruncate };
+  OpenMode open_mode_ = OpenMode::kUnstated;
   struct WithoutEffect {
     const SbatchOption* option = nullptr;
     std::string where;  // "train.sh:3:"

@@ -301,6 +301,8 @@ TEST_F(BatchScriptTest, OutputGoesToTheFilesThatAreNamed) {
   EXPECT_EQ(Mistake("#SBATCH --error=x.err -G1\n"), "");
   EXPECT_THAT(job_.launch().command(2), HasSubstr("out=\"slurm-${TRAINYARD_JOB}.out\""));
   EXPECT_THAT(job_.launch().command(2), HasSubstr(": >\"$out\""));
+  EXPECT_EQ(Mistake("#SBATCH --open-mode=truncate -e err -G1\n"), "");
+  EXPECT_THAT(job_.launch().command(2), HasSubstr("; : >\"$out\" || exit; : >\"$err\" || exit; "));
   EXPECT_EQ(Mistake("#SBATCH --open-mode=append -G1\n"), "");
   EXPECT_THAT(job_.launch().command(2), testing::Not(HasSubstr(": >\"$out\"")));
   EXPECT_EQ(Mistake("#SBATCH --input=in.txt -a 1-2 -G1\n"), "");

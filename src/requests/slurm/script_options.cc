@@ -141,7 +141,8 @@ Status ScriptReader::SetOpenMode(const Given& given) {
   if (given.value != "append" && given.value != "truncate") {
     return given.Bad("append or truncate");
   }
-  script_.appends_ = given.value == "append";
+  script_.open_mode_ =
+      given.value == "append" ? BatchScript::OpenMode::kAppend : BatchScript::OpenMode::kTruncate;
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <functional>
@@ -79,11 +80,10 @@ io::Descriptor SocketFor(const Addresses& addresses, int flags,
 }
 
 io::Descriptor ListenAt(const char* host, int port) {
-  constexpr int kWaiting = 64;
   return SocketFor(AddressesOf(host, port), SOCK_NONBLOCK, [](int socket, const addrinfo& at) {
     const int on = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    return bind(socket, at.ai_addr, at.ai_addrlen) == 0 && listen(socket, kWaiting) == 0;
+    return bind(socket, at.ai_addr, at.ai_addrlen) == 0 && listen(socket, SOMAXCONN) == 0;
   });
 }
 
@@ -184,6 +184,16 @@ std::string NewNonce() {
   return nonce;
 }
 
+std::string PeerOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  std::array<char, NI_MAXHOST> host{};
+  const bool known = getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+                     getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host.data(),
+                                 host.size(), nullptr, 0, NI_NUMERICHOST) == 0;
+  return known ? host.data() : "an address that has gone";
+}
+
 io::Descriptor ConnectToMaster(const v1::StartAttempt& start, int port) {
   return SocketFor(AddressesOf(start.master_address().c_str(), port), 0,
                    [](int socket, const addrinfo& at) {
@@ -240,18 +250,44 @@ void NodeDesk::Serve() {
                      }
                      return open;
                    });
+    callers_.MakeRoom([this](const Connection& connection) {
+      const bool spare = IsStranger(connection);
+      if (spare) {
+        Refuse(connection);
+        by_number_.erase(connection.number);
+      }
+      return spare;
+    });
   } while (news_);
 }
+
+// It has proved nothing yet.
+bool NodeDesk::IsStranger(const Connection& connection) const {
+  const auto caller = by_number_.find(connection.number);
+  return caller != by_number_.end() && caller->second.call.node_rank() == 0;
+}
+
+void NodeDesk::Refuse(const Connection& connection) {
+  ++refused_;
+  if (std::has_single_bit(refused_)) {
+    refusal_ = fmt::format(
+        "refused: {} call{} without the secret of the attempt, the last from {}; where the other "
+        "nodes ask for their commands nobody else has anything to ask",
+        refused_, refused_ == 1 ? "" : "s", PeerOf(connection.Awaited().fd));
+  }
+}
+
+std::string NodeDesk::TakeRefusal() { return std::exchange(refusal_, {}); }
 
 bool NodeDesk::ServeOne(Connection& connection) {
   Caller& caller = by_number_[connection.number];
   const bool open = connection.Transfer();
   v1::DeskCall call;
   const Taken taken = TakeMessage(connection.received(), call);
-  if (taken == Taken::kMalformed || (taken == Taken::kOne && !Take(caller, std::move(call)))) {
-    return false;
-  }
-  if (caller.call.node_rank() == 0 && Clock::now() >= caller.since + kToProve) {
+  const bool refused =
+      taken == Taken::kMalformed || (taken == Taken::kOne && !Take(caller, std::move(call)));
+  if (refused || (caller.call.node_rank() == 0 && Clock::now() >= caller.since + kToProve)) {
+    Refuse(connection);
     return false;
   }
   Answer(caller, connection);

@@ -38,6 +38,9 @@ class NodeDesk {
   // Takes what has come and answers what can be answered; never waits.
   void Serve();
   void AddAwaited(std::vector<pollfd>& polls) const { callers_.AddAwaited(polls); }
+  // Who has called without knowing the secret, for the log; the 1st, 2nd, 4th, 8th ... time only,
+  // so that nobody fills it. Empty: nothing new is to be told.
+  [[nodiscard]] std::string TakeRefusal();
   // All nodes have had a command, and have hung up.
   [[nodiscard]] bool done() const;
 
@@ -54,6 +57,8 @@ class NodeDesk {
   NodeDesk(io::Descriptor socket, const v1::StartAttempt& start);
   void Greet(Connection& connection);
   [[nodiscard]] bool ServeOne(Connection& connection);
+  [[nodiscard]] bool IsStranger(const Connection& connection) const;
+  void Refuse(const Connection& connection);
   [[nodiscard]] bool Take(Caller& caller, v1::DeskCall call);
   void Answer(Caller& caller, Connection& connection);
 
@@ -67,6 +72,8 @@ class NodeDesk {
   std::map<int, std::map<std::uint64_t, std::string>> commands_;
   std::map<int, bool> told_;  // nodes that have been sent a command
   bool news_ = false;         // a command has come
+  std::uint64_t refused_ = 0;
+  std::string refusal_;  // to be told
 };
 
 // What only processes of the attempt know.
@@ -88,6 +95,8 @@ struct NodeCommand {
 [[nodiscard]] Status BringNodeCommand(const v1::StartAttempt& start, int node_rank,
                                       const std::string& command);
 
+// The address of the connected socket's other end, as text.
+[[nodiscard]] std::string PeerOf(int socket);
 // A connection to that port of the attempt's master address; not open: errno says why.
 [[nodiscard]] io::Descriptor ConnectToMaster(const v1::StartAttempt& start, int port);
 // A listening socket at that address, or at all of this machine where others have another name for

@@ -64,6 +64,9 @@ class NodeDeskTest : public testing::Test {
         desk.AddAwaited(polls);
         poll(polls.data(), polls.size(), 100);
         desk.Serve();
+        if (std::string refusal = desk.TakeRefusal(); !refusal.empty()) {
+          refusals_.push_back(std::move(refusal));
+        }
       }
       done_ = desk.done();
     });
@@ -73,6 +76,7 @@ class NodeDeskTest : public testing::Test {
   std::thread desk_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> done_ = false;
+  std::vector<std::string> refusals_;  // once the desk has ended
 };
 
 TEST_F(NodeDeskTest, EachNodeGetsItsOwnCommandWhoeverComesFirst) {
@@ -145,6 +149,26 @@ TEST_F(NodeDeskTest, WhoDoesNotKnowTheSecretBringsNothing) {
   EXPECT_FALSE(BringNodeCommand(start_, 3, "orted three").ok()) << "there are three nodes";
   EXPECT_TRUE(BringNodeCommand(start_, 1, "orted one").ok());
   EXPECT_EQ(Ask(1).get(), "orted one");
+}
+
+// More than the desk keeps, and none of them ever says a word.
+TEST_F(NodeDeskTest, SilentCallsKeepNobodyOut) {
+  Serve();
+  std::vector<io::Descriptor> silent;
+  constexpr int kMany = 300;
+  silent.reserve(kMany);
+  for (int i = 0; i < kMany; ++i) {
+    silent.push_back(ConnectToMaster(start_, start_.master_port()));
+    ASSERT_TRUE(silent.back().open());
+  }
+  std::future<std::string> asked = Ask(1);
+  EXPECT_TRUE(BringNodeCommand(start_, 1, "orted one").ok());
+  EXPECT_EQ(asked.get(), "orted one");
+  ending_ = true;
+  desk_.join();
+  ASSERT_FALSE(refusals_.empty());
+  EXPECT_TRUE(refusals_.front().starts_with("refused: 1 call without the secret of the attempt"));
+  EXPECT_LT(refusals_.size(), 12U) << "no more lines than powers of two";
 }
 
 // Whoever has taken the port cannot have anything run on the other nodes.

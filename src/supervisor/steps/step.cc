@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -210,7 +211,7 @@ class RunningStep {
     sigprocmask(SIG_BLOCK, &taken, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signals_ = io::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!StartHere() || !CallOthers()) {
+    if (!CallOthers() || !StartHere()) {
       return 1;  // those that run see that it is gone
     }
     while (std::any_of(nodes_.begin(), nodes_.end(),
@@ -220,6 +221,7 @@ class RunningStep {
     }
     TellEnds(true);
     FlushLines();
+    claims_.ReleaseAll();  // its process of this node may have them a moment longer
     return status_;
   }
 
@@ -398,6 +400,7 @@ class RunningStep {
       }
       if (child == 0) {
         ours.Close();
+        listener_.Close();
         signals_.Close();
         output_.Close();
         errors_.Close();
@@ -429,9 +432,10 @@ class RunningStep {
 
   // Has the other nodes call.
   bool CallOthers() {
-    const bool any = std::any_of(nodes_.begin(), nodes_.end(),
-                                 [](const NodeOfStep& node) { return !node.channel; });
-    if (!any) {
+    const auto is_here = [this](const NodeOfStep& node) {
+      return node.job_place == start_.node_rank();
+    };
+    if (std::all_of(nodes_.begin(), nodes_.end(), is_here)) {
       return true;
     }
     listener_ = ListenAtMaster(start_, 0);
@@ -441,7 +445,7 @@ class RunningStep {
     }
     const std::string text = TextOf(StepCall{.port = PortOf(listener_), .step = number_});
     for (const NodeOfStep& node : nodes_) {
-      if (node.channel) {
+      if (is_here(node)) {
         continue;
       }
       if (const Status brought = BringNodeCommand(start_, node.job_place, text); !brought.ok()) {
@@ -454,8 +458,6 @@ class RunningStep {
     call_end_ = StepClock::now() + kUntilTheyCall;
     return true;
   }
-
-  // ------------------------------------------------------------------------------------ the loop
 
   [[nodiscard]] bool MayRead() const {
     return reads_input_ && given_ < taken_ + kMostInput &&
@@ -514,9 +516,14 @@ class RunningStep {
     TellEnds(tell_at_ && now >= *tell_at_);
   }
 
-  // Those who call are nodes of the step only once they have proved it.
+  // Those who call are nodes of the step only once they have proved it. Strangers, however many and
+  // silent, keep none out: the oldest of them has to go.
   void TakeCallers() {
     constexpr std::size_t kMost = 256;
+    if (callers_.size() >= kMost) {
+      Refuse(callers_.front());
+      callers_.pop_front();
+    }
     while (listener_.open() && callers_.size() < kMost) {
       io::Descriptor come(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!come.open()) {
@@ -527,9 +534,12 @@ class RunningStep {
     for (auto caller = callers_.begin(); caller != callers_.end();) {
       const bool open = caller->Transfer();
       const std::optional<v1::StepMessage> first = caller->Take();
-      if (!first && open) {
+      if (!first && open && !caller->is_broken()) {
         ++caller;
         continue;
+      }
+      if (caller->is_broken()) {
+        Refuse(*caller);
       }
       if (first && first->has_hello() && first->hello().step() == number_) {
         Welcome(first->hello().node_rank(), std::move(*caller));
@@ -542,6 +552,16 @@ class RunningStep {
       call_end_.reset();
       listener_.Close();
       callers_.clear();
+    }
+  }
+
+  // Told once, so that nobody fills the script's output.
+  void Refuse(const StepChannel& caller) {
+    if (!std::exchange(refused_, true)) {
+      Complain(
+          fmt::format("warning: refused a call from {}: without the secret of job {} nobody "
+                      "has a part in its steps; of further ones nothing is said",
+                      PeerOf(caller.Awaited().fd), JobVariable("SLURM_JOB_ID")));
     }
   }
 
@@ -726,7 +746,8 @@ class RunningStep {
   StepLayout layout_;
   int number_ = 0;
   std::vector<NodeOfStep> nodes_;
-  std::vector<StepChannel> callers_;  // that have not proved anything yet
+  bool refused_ = false;
+  std::deque<StepChannel> callers_;  // that have not proved anything yet
   io::Descriptor listener_;
   io::Descriptor signals_;
   std::optional<StepClock::time_point> call_end_;  // nodes have not called yet

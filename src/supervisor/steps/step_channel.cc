@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 
 #include "identity/keys.h"
@@ -11,6 +12,19 @@
 #include "supervisor/launch/node_desk.h"
 
 namespace trainyard::supervisor {
+namespace {
+
+// What begins is longer than a nonce or a greeting: strangers shall not have srun keep it.
+bool IsLong(const std::string& received) {
+  constexpr std::uint32_t kMost = 4096;
+  std::uint32_t length = 0;
+  if (received.size() >= sizeof(length)) {
+    std::memcpy(&length, received.data(), sizeof(length));
+  }
+  return length > kMost;
+}
+
+}  // namespace
 
 StepChannel::StepChannel(io::Descriptor socket, Side side, std::string secret)
     : side_(side),
@@ -32,8 +46,23 @@ std::string StepChannel::MacOf(Side side, std::uint64_t number, const std::strin
 
 bool StepChannel::Transfer() { return connection_.Transfer() && !broken_; }
 
+// On a key, by the other side's nonce.
+void StepChannel::Agree(const std::string& theirs) {
+  const std::string& of_srun = side_ == Side::kSrun ? nonce_ : theirs;
+  const std::string& of_tasks = side_ == Side::kSrun ? theirs : nonce_;
+  key_ = io::HmacSha256(
+      secret_, fmt::format("step {}:{} {}:{}", of_srun.size(), of_srun, of_tasks.size(), of_tasks));
+  for (const v1::StepMessage& waiting : std::exchange(unsent_, {})) {
+    SendNow(waiting);
+  }
+}
+
 std::optional<v1::StepMessage> StepChannel::Take() {
   while (!broken_) {
+    if (side_ == Side::kSrun && taken_ == 0 && IsLong(connection_.received())) {
+      broken_ = true;
+      break;
+    }
     v1::StepFrame frame;
     const Taken taken = TakeMessage(connection_.received(), frame);
     if (taken == Taken::kNone) {
@@ -42,14 +71,7 @@ std::optional<v1::StepMessage> StepChannel::Take() {
     const Side other = side_ == Side::kSrun ? Side::kTasks : Side::kSrun;
     v1::StepMessage message;
     if (taken != Taken::kMalformed && key_.empty()) {
-      const std::string& theirs = frame.body();
-      const std::string& of_srun = side_ == Side::kSrun ? nonce_ : theirs;
-      const std::string& of_tasks = side_ == Side::kSrun ? theirs : nonce_;
-      key_ = io::HmacSha256(secret_, fmt::format("step {}:{} {}:{}", of_srun.size(), of_srun,
-                                                 of_tasks.size(), of_tasks));
-      for (const v1::StepMessage& waiting : std::exchange(unsent_, {})) {
-        SendNow(waiting);
-      }
+      Agree(frame.body());
     } else if (taken != Taken::kMalformed &&
                identity::SameBytes(frame.mac(), MacOf(other, taken_, frame.body())) &&
                message.ParseFromString(frame.body())) {

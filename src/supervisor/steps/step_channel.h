@@ -32,11 +32,14 @@ class StepChannel {
   [[nodiscard]] bool is_congested() const { return (connection_.Awaited().events & POLLOUT) != 0; }
   // All that has been sent is on its way.
   [[nodiscard]] bool is_flushed() const { return !is_congested() && unsent_.empty(); }
+  // The other side has said what one that knows the secret would not say.
+  [[nodiscard]] bool is_broken() const { return broken_; }
   [[nodiscard]] pollfd Awaited() const { return connection_.Awaited(); }
 
  private:
   [[nodiscard]] std::string MacOf(Side side, std::uint64_t number, const std::string& body) const;
   void SendNow(const v1::StepMessage& message);
+  void Agree(const std::string& theirs);
 
   Side side_;
   std::string secret_;

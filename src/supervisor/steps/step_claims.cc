@@ -63,6 +63,12 @@ bool StepClaims::Claim(Claimable kind, int node, const std::vector<int>& places)
   });
 }
 
-void StepClaims::ReleaseAll() { file_ = OpenClaims(path_); }
+// Also of processes that have the file from this one.
+void StepClaims::ReleaseAll() {
+  struct flock all = LockAt(0);
+  all.l_type = F_UNLCK;
+  all.l_len = 0;
+  fcntl(file_.get(), F_OFD_SETLK, &all);
+}
 
 }  // namespace trainyard::supervisor

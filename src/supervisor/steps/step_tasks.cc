@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -31,8 +32,10 @@
 namespace trainyard::supervisor {
 namespace {
 
+using TasksClock = std::chrono::steady_clock;
 using TaskVariables = std::map<std::string, std::string>;
 
+constexpr std::chrono::seconds kUntilItIsTold(60);  // what to start
 constexpr int kMissingProgram = 2;
 constexpr int kNoFile = 1;
 constexpr std::size_t kPiece = std::size_t{32} << 10;
@@ -120,10 +123,9 @@ class StepTasks {
       if (over_ && channel_.is_flushed()) {
         break;
       }
-      if (!channel_.Flush()) {
+      if (!channel_.Flush() || !Wait()) {
         break;
       }
-      Wait();
     }
     EndAll();
   }
@@ -283,7 +285,18 @@ class StepTasks {
     StepPipe errors = PipeTo(true);
     StepPipe input = TakesInput(rank) ? PipeTo(false) : StepPipe{};
     const pid_t parent = getpid();
+    // What comes before the task heeds it waits, as what is ignored and blocked is not lost.
+    sigset_t handed_on;
+    sigset_t before;
+    sigemptyset(&handed_on);
+    for (const int number : kHandedOn) {
+      sigaddset(&handed_on, number);
+    }
+    sigprocmask(SIG_BLOCK, &handed_on, &before);
     task.pid = fork();
+    if (task.pid != 0) {
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+    }
     if (task.pid == 0) {
       BeTask(tasks_.size() - 1, parent,
              {input.theirs.get(), output.theirs.get(), errors.theirs.get()});
@@ -510,7 +523,9 @@ class StepTasks {
     }
   }
 
-  void Wait() const {
+  // False: whoever has srun's port by now does not say what is to be started. srun itself would
+  // have given up, too.
+  [[nodiscard]] bool Wait() const {
     std::vector<pollfd> polls{channel_.Awaited(),
                               {.fd = signals_.get(), .events = POLLIN, .revents = 0}};
     for (const RunTask& task : tasks_) {
@@ -523,10 +538,14 @@ class StepTasks {
         polls.push_back({.fd = task.input.get(), .events = POLLOUT, .revents = 0});
       }
     }
-    poll(polls.data(), polls.size(), -1);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(start_end_ - TasksClock::now());
+    poll(polls.data(), polls.size(),
+         tasks_.empty() ? static_cast<int>(std::max<std::int64_t>(0, left.count())) : -1);
+    return !tasks_.empty() || TasksClock::now() < start_end_;
   }
 
   StepChannel channel_;
+  TasksClock::time_point start_end_ = TasksClock::now() + kUntilItIsTold;
   TaskVariables node_;  // the environment of this process
   io::Descriptor signals_;
   v1::StepStart start_;

@@ -19,6 +19,7 @@
 #include "supervisor/steps/step_files.h"
 #include "supervisor/steps/step_layout.h"
 #include "supervisor/steps/step_options.h"
+#include "supervisor/unix_socket.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::supervisor {
@@ -270,6 +271,107 @@ TEST_F(StepChannelTest, WhoDoesNotKnowTheSecretIsNotHeard) {
   message.mutable_hello();
   tasks_->Send(message);
   EXPECT_FALSE(Pass(*tasks_, *srun_));
+}
+
+// Somebody on the network, whom both take for the other side.
+class ManInTheMiddle {
+ public:
+  ManInTheMiddle() {
+    srun_.emplace(Pair(to_srun_), StepChannel::Side::kSrun, "secret");
+    tasks_.emplace(Pair(to_tasks_), StepChannel::Side::kTasks, "secret");
+    Deliver(to_srun_, Heard(to_tasks_));
+    Deliver(to_tasks_, Heard(to_srun_));
+    EXPECT_FALSE(srun_->Take());
+    EXPECT_FALSE(tasks_->Take());
+  }
+  // Two signals of srun's, each in its frame.
+  std::array<std::string, 2> Signals() {
+    std::array<std::string, 2> frames;
+    for (std::string& frame : frames) {
+      v1::StepMessage message;
+      message.set_signal(10);
+      srun_->Send(message);
+      frame = Heard(to_srun_);
+    }
+    return frames;
+  }
+  // How many messages the tasks take from these bytes.
+  int TakenByTasks(const std::string& bytes) { return Take(*tasks_, to_tasks_, bytes); }
+  int TakenBySrun(const std::string& bytes) { return Take(*srun_, to_srun_, bytes); }
+
+ private:
+  static io::Descriptor Pair(io::Descriptor& other) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    other = io::Descriptor(ends[1]);
+    return io::Descriptor(ends[0]);
+  }
+  // What that side has said.
+  std::string Heard(const io::Descriptor& from) {
+    EXPECT_TRUE(srun_->Flush() && tasks_->Flush());
+    std::array<char, 4096> bytes{};
+    const ssize_t got = recv(from.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(0, got))};
+  }
+  void Deliver(const io::Descriptor& to, const std::string& bytes) {
+    EXPECT_EQ(send(to.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    EXPECT_TRUE(srun_->Transfer() && tasks_->Transfer());
+  }
+  int Take(StepChannel& channel, const io::Descriptor& to, const std::string& bytes) {
+    Deliver(to, bytes);
+    int taken = 0;
+    while (channel.Take()) {
+      ++taken;
+    }
+    EXPECT_EQ(channel.Transfer(), !channel.is_broken());
+    return taken;
+  }
+
+  io::Descriptor to_srun_;
+  io::Descriptor to_tasks_;
+  std::optional<StepChannel> srun_;
+  std::optional<StepChannel> tasks_;
+};
+
+TEST(StepSecrecyTest, WhatIsHandedOnAsItIsIsTaken) {
+  ManInTheMiddle man;
+  const auto [first, second] = man.Signals();
+  EXPECT_EQ(man.TakenByTasks(first + second), 2);
+}
+
+TEST(StepSecrecyTest, NothingIsTakenTwice) {
+  ManInTheMiddle man;
+  const auto [first, second] = man.Signals();
+  EXPECT_EQ(man.TakenByTasks(first + first + second), 1);
+}
+
+TEST(StepSecrecyTest, NothingIsTakenInAnotherOrder) {
+  ManInTheMiddle man;
+  const auto [first, second] = man.Signals();
+  EXPECT_EQ(man.TakenByTasks(second + first), 0);
+}
+
+TEST(StepSecrecyTest, NothingIsTakenOfAnotherConnectionOrBackwards) {
+  ManInTheMiddle man;
+  ManInTheMiddle other;
+  const auto [first, second] = man.Signals();
+  EXPECT_EQ(other.TakenByTasks(first), 0);
+  EXPECT_EQ(man.TakenBySrun(first), 0);
+}
+
+TEST(StepSecrecyTest, NothingIsTakenThatHasBeenChanged) {
+  for (std::size_t place = 4; place < 20; ++place) {
+    ManInTheMiddle man;
+    auto [first, second] = man.Signals();
+    first[std::min(place, first.size() - 1)] ^= 1;
+    EXPECT_EQ(man.TakenByTasks(first), 0) << place;
+  }
+}
+
+TEST(StepSecrecyTest, SrunKeepsLittleOfWhatStrangersSend) {
+  ManInTheMiddle man;
+  const std::string begun = Framed(v1::StepFrame()) + std::string("\0\0\x0f\0", 4);
+  EXPECT_EQ(man.TakenBySrun(begun + std::string(5000, 'x')), 0);
 }
 
 TEST(StepFileTest, PatternsAreThoseOfSlurm) {
