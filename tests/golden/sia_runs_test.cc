@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 #include <map>
 #include <string>
 
@@ -112,7 +113,8 @@ struct Published {
   double restarts;
 };
 
-// The ratio of the mean JCT to the published one.
+// The mean over three ways to break ties. The ratio of the mean JCT to the published one, which is
+// one draw; the figures are printed.
 double ExpectAsPublished(const std::string& workload, const std::string& run) {
   Published published{};
   ForEachGoldenRow("sia/manifest.csv", [&](const GoldenRow& row) {
@@ -123,8 +125,21 @@ double ExpectAsPublished(const std::string& workload, const std::string& run) {
                    .restarts = row.Number("restarts")};
     }
   });
-  const SiaOutcome outcome = Done(workload + ".csv.gz", Heterogeneous(), {.preset = "sia"});
-  EXPECT_EQ(outcome.jobs, 160) << workload;
+  SiaOutcome outcome;
+  constexpr int kSeeds = 3;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    const SiaOutcome one =
+        Done(workload + ".csv.gz", Heterogeneous(), {.preset = "sia:seed=" + std::to_string(seed)});
+    EXPECT_EQ(one.jobs, 160) << workload;
+    outcome.mean_jct += one.mean_jct / kSeeds;
+    outcome.makespan += one.makespan / kSeeds;
+    outcome.gpu_hours += one.gpu_hours / kSeeds;
+    outcome.restarts += one.restarts / kSeeds;
+  }
+  std::cout << workload << ": mean JCT " << outcome.mean_jct << " (published " << published.mean_jct
+            << "), makespan " << outcome.makespan << " (" << published.makespan << "), GPU-hours "
+            << outcome.gpu_hours << " (" << published.gpu_hours << "), restarts "
+            << outcome.restarts << " (" << published.restarts << ")\n";
   ExpectNear(outcome.mean_jct, published.mean_jct, 0.04, workload + ": mean JCT");
   ExpectNear(outcome.makespan, published.makespan, 0.08, workload + ": makespan");
   ExpectNear(outcome.gpu_hours, published.gpu_hours, 0.08, workload + ": GPU-hours");

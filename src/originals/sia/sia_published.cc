@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sia (SOSP'23) as the simulator of its artifact runs it.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,13 +22,36 @@ namespace trainyard::originals {
 namespace {
 
 constexpr int kNodeLimit = 20'000;  // of the search tree
+constexpr double kTie = 1e-7;       // by how large a share equal costs are made to differ
+
+constexpr std::array<OptionSpec, 4> kSiaPublishedOptions{{
+    {"interval", OptionSpec::Kind::kNumber, "60", "seconds between allocations"},
+    {"p", OptionSpec::Kind::kText, "-0.5", "power of utilities that are summed; not 0"},
+    {"lambda", OptionSpec::Kind::kText, "1.1", "what a job without GPUs costs; below 0 for p > 0"},
+    {"seed", OptionSpec::Kind::kNumber, "1",
+     "of how ties are broken, anew in each round; 0: as the solver happens to"},
+}};
+
+// Between -1 and 1, another one for all other arguments (the finaliser of SplitMix64).
+double Spread(std::uint64_t seed, TimePoint now, JobId job, std::size_t choice) {
+  std::uint64_t mixed = seed;
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(Micros(now)),
+                                   std::uint64_t{Index(job)}, std::uint64_t{choice}}) {
+    mixed = mixed * 0x9E3779B97F4A7C15U + part + 1;
+    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
+    mixed ^= mixed >> 31U;
+  }
+  return static_cast<double>(static_cast<std::int64_t>(mixed)) * 0x1p-63;
+}
 
 // One round.
 class PublishedRound {
  public:
   PublishedRound(const Snapshot& snapshot, const policies::SiaSettings& settings,
-                 const policies::SiaMemory& memory)
+                 std::uint64_t seed, const policies::SiaMemory& memory)
       : snapshot_(snapshot),
+        seed_(seed),
         memory_(memory),
         program_{.power = settings.power, .unserved = settings.unserved},
         nodes_(snapshot) {
@@ -86,9 +111,10 @@ class PublishedRound {
       const policies::Configuration& configuration = nodes_.configurations[i];
       const float worth =
           held && held != i ? utilities[i] * static_cast<float>(factor) : utilities[i];
+      const double tie = seed_ == 0 ? 0 : kTie * Spread(seed_, snapshot_.now, job.id, i);
       made.choices.push_back({.kind = configuration.kind,
                               .takes = configuration.gpus,
-                              .cost = PublishedCost(program_, worth)});
+                              .cost = PublishedCost(program_, worth) * (1 + tie)});
     }
     made.pinned = job.debt > Duration{0} ? held : std::nullopt;
   }
@@ -149,6 +175,7 @@ class PublishedRound {
   }
 
   const Snapshot& snapshot_;
+  const std::uint64_t seed_;
   const policies::SiaMemory& memory_;
   const PublishedProgram program_;
   const policies::SiaNodes nodes_;
@@ -158,13 +185,14 @@ class PublishedRound {
 
 class SiaAsPublished final : public policies::Sia {
  public:
-  using Sia::Sia;
+  SiaAsPublished(const policies::SiaSettings& settings, std::uint64_t seed)
+      : Sia(settings), seed_(seed) {}
   [[nodiscard]] std::string_view name() const override { return "sia-published"; }
 
  private:
   [[nodiscard]] std::vector<Demand> Allocate(const Snapshot& snapshot,
                                              policies::SiaMemory& last) const override {
-    return PublishedRound(snapshot, settings(), last).Take();
+    return PublishedRound(snapshot, settings(), seed_, last).Take();
   }
   // As many GPUs on as many nodes, in this order, are the same wherever they are.
   [[nodiscard]] bool IsRestart(std::span<const std::int64_t> before,
@@ -176,12 +204,19 @@ class SiaAsPublished final : public policies::Sia {
     return !same;
   }
   [[nodiscard]] bool MayRest() const override { return false; }
+
+  const std::uint64_t seed_;
 };
 
 Result<Components> MakeSiaPublished(const Options& options, const ComponentContext& /*context*/) {
   ASSIGN_OR_RETURN(const policies::SiaSettings settings,
                    policies::SiaSettingsOf(options, "sia-published"));
-  return Components{.policy = std::make_unique<SiaAsPublished>(settings)};
+  const double seed = options.Number("seed");
+  if (seed > 1e15 || seed != std::floor(seed)) {
+    return InvalidArgument("policy 'sia-published': seed must be a whole number from 0 to 1e15");
+  }
+  return Components{
+      .policy = std::make_unique<SiaAsPublished>(settings, static_cast<std::uint64_t>(seed))};
 }
 
 }  // namespace
@@ -189,14 +224,14 @@ Result<Components> MakeSiaPublished(const Options& options, const ComponentConte
 policies::AssignmentProblem ProblemAsPublished(const Snapshot& snapshot,
                                                const policies::SiaSettings& settings,
                                                const policies::SiaMemory& memory) {
-  return PublishedRound(snapshot, settings, memory).problem();
+  return PublishedRound(snapshot, settings, 0, memory).problem();
 }
 
 ComponentEntry SiaPublishedEntry() {
   return {.kind = ComponentKind::kPolicy,
           .name = "sia-published",
           .help = "sia as the simulator of its artifact runs it",
-          .options = policies::SiaOptions(),
+          .options = kSiaPublishedOptions,
           .make = MakeSiaPublished,
           .placement = "gandiva"};
 }

@@ -8,8 +8,8 @@
 
 namespace trainyard::originals {
 
-// Of one round: a job for each live one, in their order, with a choice for each configuration.
-// REQUIRES: `memory` is that of a decision with this snapshot.
+// Of one round, its ties left as they are: a job for each live one, in their order, with a choice
+// for each configuration. REQUIRES: `memory` is that of a decision with this snapshot.
 [[nodiscard]] policies::AssignmentProblem ProblemAsPublished(const Snapshot& snapshot,
                                                              const policies::SiaSettings& settings,
                                                              const policies::SiaMemory& memory);
