@@ -22,7 +22,7 @@ MOST = 1.03
 SIZES = (200, 400)  # jobs
 SMALL = (100, 200)  # of policies that solve or simulate at each decision
 LOSING = ("gavel-published",)  # jobs, as the published program does, and fails for it
-SOLVING = ("auto", "chronus", "pollux", "pollux-published")
+SOLVING = ("auto", "chronus", "pollux", "pollux-published", "sia", "sia-published")
 WORST_UNITS = 5
 INSTRUCTIONS = "M instructions"
 CALLS = ("submit", "status")  # of bench/calls
@@ -134,7 +134,7 @@ def count(build):
             for number in (0, CALLS_COUNTED):
                 commands[f"{number} {kind}s", INSTRUCTIONS] = [calls, kind, number]
         for name in names:
-            searches = name.startswith("pollux")  # at every interval
+            searches = name.startswith(("pollux", "sia"))  # at every interval
             elastic = name.startswith("elastic") or name == "optimus" or searches
             for jobs in sizes_of(name):
                 commands[simulated(name, jobs)] = [

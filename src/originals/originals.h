@@ -21,6 +21,7 @@ namespace trainyard::originals {
   X(GandivaPublished)          \
   X(GavelPublished)            \
   X(PolluxPublished)           \
+  X(SiaPublished)              \
   X(ThemisPublished)           \
   X(TiresiasPublished)
 

@@ -37,6 +37,7 @@ namespace trainyard::policies {
   X(MuriS)                    \
   X(Optimus)                  \
   X(Pollux)                   \
+  X(Sia)                      \
   X(Sjf)                      \
   X(Srsf)                     \
   X(Srtf)                     \

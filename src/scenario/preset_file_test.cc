@@ -83,6 +83,16 @@ class EveryPresetByPath : public testing::TestWithParam<std::string_view> {
               .cluster = "2x4",
               .profiles = folder_.path()};
     }
+    if (name == "sia") {
+      WriteTypedTraining(folder_);
+      return {.trace = folder_.Write("t.csv",
+                                     "name,time,application,num_replicas,batch_size\n"
+                                     "a,0,net,1,32\nb,20,net,2,64\n"),
+              .cluster = folder_.Write("c.toml",
+                                       "[[nodes]]\ngpus = 2\ncount = 2\ngpu_type = \"slow\"\n"
+                                       "[[nodes]]\ngpus = 4\ngpu_type = \"fast\"\n"),
+              .profiles = folder_.path()};
+    }
     const std::string example = kSource + "/data/example_";
     if (name == "muri") {  // with the stage times that the bundled trace does not state
       return {.trace = folder_.Write(

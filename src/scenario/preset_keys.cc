@@ -19,6 +19,7 @@ using Kind = PresetKey::Kind;
 using Draft = PresetDraft;
 
 constexpr double kMost = 1e9;  // seconds: 31 years
+constexpr double kLeastSlower = 1e-6;
 
 std::size_t ChoiceAt(const PresetKey& key, const std::string& text) {
   const std::vector<std::string_view> choices = ChoicesOf(key);
@@ -191,6 +192,8 @@ constexpr std::array kKeys{
          [](Draft& d) { return &d.preset.trainings.applications[d.model].most_part; }),
     Into(Number("trainings.applications.*", "fixed_batch", "0", 0, kMost),
          [](Draft& d) { return &d.preset.trainings.applications[d.model].fixed_batch; }),
+    Into(Number("trainings.applications.*", "slower", "1", kLeastSlower, kMost),
+         [](Draft& d) { return &d.preset.trainings.applications[d.model].slower; }),
     Into(Choice("overhead", "model", "table|formula"), [](Draft& d) { return &d.by_formula; }),
     Into(SecondsKey("overhead", "restart", ""), [](Draft& d) { return &d.restart; }),
     Into(SecondsKey("overhead", "base"), [](Draft& d) { return &d.formula.base; }),

@@ -190,15 +190,28 @@ Status MakeTrainingRates(const Inputs& inputs, Assembly& parts) {
         "does not let jobs share GPUs, a placement that names GPUs, and a cluster without "
         "checkpoint_interval");
   }
+  const profile::Applications& applications = *inputs.models.applications;
+  const model::GpuTypes types(inputs.cluster);
   RETURN_IF_ERROR(CheckJobsBefore(inputs, [&](const JobSpec& job) -> WhatIsWrong {
     if (job.gpus == 0 || job.profile_row < 0) {
       return fmt::format(
           "job {} is no training of an application '{}' with GPUs; expected one of {}", job.name,
           job.model, inputs.paths.profiles);
     }
+    const profile::Application& application =
+        applications.all()[static_cast<std::size_t>(job.profile_row)];
+    for (const GpuType& type : types.types()) {
+      if (!application.RunsOn(type.name) || (application.has_types() && type.name.empty())) {
+        return fmt::format(
+            "job {} is a training of '{}', which was not measured on GPUs of {}; expected a "
+            "cluster of types that {} has",
+            job.name, job.model, type.name.empty() ? "no stated type" : "type '" + type.name + "'",
+            inputs.paths.profiles);
+      }
+    }
     return std::nullopt;
   }));
-  parts.rates = profile::MakeTrainingModel(*inputs.models.applications, parts.preset.trainings);
+  parts.rates = profile::MakeTrainingModel(applications, parts.preset.trainings);
   return parts.traits().may.resize ? Status() : trace::CheckFits(*inputs.trace, inputs.cluster);
 }
 

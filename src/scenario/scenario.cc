@@ -235,8 +235,8 @@ Result<std::string> Simulate(const Inputs& inputs, const RunRequest& request, co
                               inputs.cluster, engine, stop);
   world.Plan(configurations.facts());
   if (inputs.models.applications) {
-    world.TrainBy(std::make_unique<world::SimulatedTrainings>(*inputs.models.applications,
-                                                              parts.preset.trainings, inputs.jobs));
+    world.TrainBy(std::make_unique<world::SimulatedTrainings>(
+        *inputs.models.applications, parts.preset.trainings, inputs.cluster, inputs.jobs));
   }
   if (request.on_progress) {
     world.OnProgress([&](std::size_t ended) { request.on_progress(ended, inputs.jobs->size()); });

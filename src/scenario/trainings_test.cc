@@ -40,7 +40,7 @@ class TrainingsTest : public testing::Test {
 };
 
 TEST_F(TrainingsTest, EndUnderPoliciesOfAllKinds) {
-  for (const char* policy : {"fifo", "srtf", "las", "optimus", "elastic-edf", "pollux"}) {
+  for (const char* policy : {"fifo", "srtf", "las", "optimus", "elastic-edf", "pollux", "sia"}) {
     const Result<results::RunResult> run = Run({.policy = policy});
     ASSERT_TRUE(run.ok()) << policy << ": " << run.error().message;
     for (const results::JobResult& job : run.value().jobs) {
@@ -73,6 +73,29 @@ TEST_F(TrainingsTest, DeadlinesOfTheWorkloadCount) {
   const Result<results::RunResult> run = Run({.preset = "pollux"});
   ASSERT_TRUE(run.ok()) << run.error().message;
   EXPECT_EQ(run.value().jobs[0].spec->deadline, AtSeconds(600));
+}
+
+TEST_F(TrainingsTest, OnSeveralTypesOfGpuEachHasItsOwnTimes) {
+  ScratchFolder typed;
+  WriteTypedTraining(typed);
+  const std::string cluster = typed.Write("c.toml",
+                                          "[[nodes]]\ngpus = 2\ncount = 2\ngpu_type = \"slow\"\n"
+                                          "[[nodes]]\ngpus = 4\ngpu_type = \"fast\"\n");
+  const std::string trace = "name,time,application,num_replicas,batch_size\na,0,net,1,32\n";
+  const auto run = [&](const PresetRequest& names, const std::string& on) {
+    const Result<Inputs> inputs =
+        ReadInputs({.trace = typed.Write("t.csv", trace), .cluster = on, .profiles = typed.path()});
+    EXPECT_TRUE(inputs.ok());
+    const Result<results::RunResult> done = RunScenario(inputs.value(), {.names = names});
+    return done.ok() ? std::to_string(done.value().jobs[0].preemptions)
+                     : done.error().message.substr(done.error().message.find("job a"));
+  };
+  EXPECT_EQ(run({.policy = "fifo"}, cluster), "0");
+  EXPECT_EQ(run({.policy = "sia"}, cluster), "0");
+  EXPECT_EQ(run({.policy = "las"}, "2x4"),
+            "job a is a training of 'net', which was not measured on GPUs of no stated type; "
+            "expected a cluster of types that " +
+                typed.path() + " has");
 }
 
 TEST_F(TrainingsTest, WhatCannotGoOnIsRefused) {

@@ -18,9 +18,9 @@ profile::Application::Placement PlacementOf(const Grant& grant) {
 }  // namespace
 
 SimulatedTrainings::SimulatedTrainings(const profile::Applications& applications,
-                                       const profile::TrainingRules& rules,
+                                       const profile::TrainingRules& rules, const Cluster& cluster,
                                        std::shared_ptr<const std::vector<JobSpec>> jobs)
-    : applications_(applications), rules_(rules), jobs_(std::move(jobs)) {}
+    : applications_(applications), rules_(rules), cluster_(cluster), jobs_(std::move(jobs)) {}
 
 std::optional<TimePoint> SimulatedTrainings::next() const {
   return agenda_.empty() ? std::nullopt : std::optional(agenda_.begin()->first);
@@ -97,7 +97,8 @@ void SimulatedTrainings::Perform(TimePoint now, std::span<const model::Action> a
                     Job{.training = Training(
                             applications_.all()[static_cast<std::size_t>(application)], rules_)})
                 .first->second.training;
-        training.Start(now, action.debt, PlacementOf(action.grant));
+        training.Start(now, action.debt, PlacementOf(action.grant),
+                       cluster_.nodes[Index(action.grant.slices.front().node)].gpu_type);
         agenda_.emplace(*training.next(), action.job);
         break;
       }

@@ -13,6 +13,7 @@
 
 #include "model/event.h"
 #include "profile/goodput/application.h"
+#include "trainyard/cluster.h"
 #include "trainyard/job.h"
 #include "world/training.h"
 
@@ -20,10 +21,10 @@ namespace trainyard::world {
 
 class SimulatedTrainings {
  public:
-  // `jobs`: of the trace, by JobId, each bound to an application by its profile_row. Applications
-  // and rules must outlive the trainings.
+  // `jobs`: of the trace, by JobId, each bound to an application by its profile_row. Applications,
+  // rules and the cluster must outlive the trainings.
   SimulatedTrainings(const profile::Applications& applications, const profile::TrainingRules& rules,
-                     std::shared_ptr<const std::vector<JobSpec>> jobs);
+                     const Cluster& cluster, std::shared_ptr<const std::vector<JobSpec>> jobs);
 
   // When the next one has something to tell.
   [[nodiscard]] std::optional<TimePoint> next() const;
@@ -42,6 +43,7 @@ class SimulatedTrainings {
 
   const profile::Applications& applications_;
   const profile::TrainingRules& rules_;
+  const Cluster& cluster_;
   const std::shared_ptr<const std::vector<JobSpec>> jobs_;
   std::map<JobId, Job> trainings_;
   std::set<std::pair<TimePoint, JobId>> agenda_;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/rounding.h"
+#include "profile/goodput/batch_choice.h"
 
 namespace trainyard::world {
 namespace {
@@ -20,10 +21,14 @@ Training::Training(const profile::Application& application, const profile::Train
     : application_(application),
       rules_(rules),
       limits_(LimitsUnder(rules, application)),
-      fixed_batch_(rules.Of(application.name()).fixed_batch) {}
+      fixed_batch_(rules.Of(application.name()).fixed_batch),
+      slower_(rules.Of(application.name()).slower) {}
 
-void Training::Start(TimePoint now, Duration delay, profile::Application::Placement placement) {
+void Training::Start(TimePoint now, Duration delay, profile::Application::Placement placement,
+                     std::string_view gpu_type) {
   CHECK(placement_.empty() && !placement.empty());
+  type_ = application_.has_types() ? gpu_type : std::string_view();
+  limits_ = LimitsUnder(rules_, application_, type_);
   placement_ = std::move(placement);
   nodes_ = static_cast<int>(
       std::count_if(placement_.begin(), placement_.end(), [](int gpus) { return gpus > 0; }));
@@ -66,7 +71,7 @@ void Training::EndStretch() {
 }
 
 void Training::BeginStretch(TimePoint from) {
-  const profile::PassTimes pass = application_.TimesOn(placement_, batch_.part);
+  const profile::PassTimes pass = application_.TimesOn(placement_, batch_.part, type_);
   const auto samples = static_cast<double>(batch_.On(gpus_));
   Stretch stretch{.from = from,
                   .noise = application_.NoiseAt(samples, epoch_),
@@ -76,7 +81,7 @@ void Training::BeginStretch(TimePoint from) {
                            .seconds = pass.step,
                            .compute = pass.compute()}};
   stretch.rate = stretch.noise.Gain(samples / static_cast<double>(limits_.initial)) /
-                 (pass.step + pass.compute() * static_cast<double>(batch_.accumulated));
+                 (pass.step + pass.compute() * static_cast<double>(batch_.accumulated)) / slower_;
   stretch.until = base::NextMultiple(TimePoint{}, kReports, from + Duration{1});
   const double left = application_.ProgressAfter(epoch_ + 1) - progress_;
   if (left <= Seconds(stretch.until - from) * stretch.rate) {
@@ -89,27 +94,26 @@ void Training::BeginStretch(TimePoint from) {
 }
 
 void Training::ChooseBatch() {
-  const double least = static_cast<double>(std::max(limits_.initial, limits_.least_part * gpus_));
-  batch_ = profile::BatchFor(fixed_batch_ > 0 ? fixed_batch_ : least, gpus_, limits_);
-  if (const auto known = report(); known && fixed_batch_ == 0) {
-    if (const profile::Goodput best = known->model.Best(nodes_, gpus_); best.value > 0) {
-      batch_ = best.batch;
-    }
-  }
-  const std::int64_t passes = batch_.accumulated + 1;
-  batch_.part = std::clamp<std::int64_t>(
-      batch_.part, 1, std::max<std::int64_t>(limits_.most / (gpus_ * passes), 1));
+  const auto known = measured_.find(type_);
+  batch_ = profile::ChooseBatch(application_, type_, placement_,
+                                {.limits = limits_,
+                                 .times = known == measured_.end() ? nullptr : &known->second.times,
+                                 .noise = noise_,
+                                 .fixed_batch = fixed_batch_});
 }
 
 void Training::Measure() {
   noise_ = stretch_->noise;
+  measured_on_ = type_;
   const profile::MeasuredStep& step = stretch_->step;
   const auto same = [&step](const profile::MeasuredStep& other) {
     return other.nodes == step.nodes && other.gpus == step.gpus && other.part == step.part;
   };
-  if (std::none_of(measured_.begin(), measured_.end(), same)) {
-    measured_.push_back(step);
-    times_ = profile::FitStepTimes(measured_).times;
+  Measured& measured = measured_[type_];
+  if (std::none_of(measured.steps.begin(), measured.steps.end(), same)) {
+    measured.steps.push_back(step);
+    measured.times = rules_.fit ? rules_.fit(type_, measured.steps)
+                                : profile::FitStepTimes(measured.steps).times;
   }
 }
 
@@ -117,13 +121,18 @@ std::optional<profile::GoodputReport> Training::report() const {
   if (measured_.empty()) {
     return std::nullopt;
   }
+  const Measured& measured = measured_.at(measured_on_);
   int tried = 0;
-  for (const profile::MeasuredStep& step : measured_) {
+  for (const profile::MeasuredStep& step : measured.steps) {
     tried = std::max(tried, step.gpus);
   }
-  return profile::GoodputReport{.model = {.times = times_, .noise = noise_, .limits = limits_},
-                                .tried_gpus = tried,
-                                .most_gpus = fixed_batch_ > 0 ? 1 : 0};
+  return profile::GoodputReport{
+      .model = {.times = measured.times,
+                .noise = noise_,
+                .limits = LimitsUnder(rules_, application_, measured_on_)},
+      .tried_gpus = tried,
+      .most_gpus = fixed_batch_ > 0 ? 1 : 0,
+      .gpu_type = profile::NumberOfType(measured_on_)};
 }
 
 }  // namespace trainyard::world

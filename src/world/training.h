@@ -4,7 +4,10 @@
 // and 5.3). It knows nothing of other jobs.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/goodput/application.h"
@@ -22,8 +25,9 @@ class Training {
   Training(const profile::Application& application, const profile::TrainingRules& rules);
 
   // It has these GPUs from `now` on, and trains on them after the delay.
-  // REQUIRES: it has none, and a node has GPUs.
-  void Start(TimePoint now, Duration delay, profile::Application::Placement placement);
+  // REQUIRES: it has none, a node has GPUs, and the application runs on the type.
+  void Start(TimePoint now, Duration delay, profile::Application::Placement placement,
+             std::string_view gpu_type = {});
   // It has none from `now` on. REQUIRES: now <= next(), if there is one.
   void Stop(TimePoint now);
   // When the present stretch ends; none: it has no GPUs, or is done.
@@ -36,7 +40,8 @@ class Training {
   [[nodiscard]] double progress() const { return progress_; }
   [[nodiscard]] int epoch() const { return epoch_; }
   [[nodiscard]] const profile::Batch& batch() const { return batch_; }
-  // What it says of itself; nothing: it has not run yet.
+  // What it says of itself, on the type of GPU where it has measured itself last; nothing: it has
+  // not run yet.
   [[nodiscard]] std::optional<profile::GoodputReport> report() const;
 
  private:
@@ -48,6 +53,11 @@ class Training {
     profile::GradientNoise noise{};
     profile::MeasuredStep step{};
   };
+  // What it has measured on one type of GPU, and the times that are fitted to that.
+  struct Measured {
+    std::vector<profile::MeasuredStep> steps;
+    profile::StepTimes times;
+  };
   void BeginStretch(TimePoint from);
   void ChooseBatch();
   // It has run at the pace of the stretch.
@@ -55,7 +65,7 @@ class Training {
 
   const profile::Application& application_;
   const profile::TrainingRules& rules_;
-  profile::BatchLimits limits_;
+  profile::BatchLimits limits_;                // on the type of its GPUs
   int fixed_batch_ = 0;                        // 0: it adapts its batch
   profile::Application::Placement placement_;  // empty: it has no GPUs
   int nodes_ = 0;
@@ -63,10 +73,12 @@ class Training {
   profile::Batch batch_;
   std::optional<Stretch> stretch_;
   double progress_ = 0;
-  int epoch_ = 0;  // finished ones
-  std::vector<profile::MeasuredStep> measured_;
-  profile::StepTimes times_;  // fitted to what was measured
-  profile::GradientNoise noise_;
+  int epoch_ = 0;                             // finished ones
+  double slower_ = 1;                         // TrainingRules
+  std::string type_;                          // of its GPUs, or of those that it had last
+  std::map<std::string, Measured> measured_;  // by type
+  std::string measured_on_;                   // the type where it has measured itself last
+  profile::GradientNoise noise_;              // of the last stretch
 };
 
 }  // namespace trainyard::world

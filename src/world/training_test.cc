@@ -20,6 +20,7 @@ class TrainingTest : public testing::Test {
 
   ScratchFolder folder_;
   profile::Applications applications_;
+  const Cluster cluster_{.nodes = {{.name = "0", .gpus = 4}}, .changes = {}};
   profile::TrainingRules rules_;
 };
 
@@ -74,6 +75,37 @@ TEST_F(TrainingTest, WhatIsDoneStaysDoneOnOtherGpus) {
   EXPECT_NEAR(training.progress(), 10, 1e-9);
 }
 
+TEST_F(TrainingTest, ProgressMayBeSlowerThanMeasured) {
+  rules_.applications["net"].slower = 2;
+  Training training(net(), rules_);
+  training.Start(AtSeconds(0), Duration{0}, {1});
+  EXPECT_NEAR(Seconds(*training.next()), 2 * 4.3, 1e-5);
+}
+
+TEST_F(TrainingTest, OnEachTypeOfGpuItIsKnownByItself) {
+  ScratchFolder folder;
+  WriteTypedTraining(folder);
+  const profile::Applications typed = profile::Applications::Read(folder.path()).value();
+  std::vector<std::string> fitted;
+  rules_.fit = [&fitted](std::string_view type, std::span<const profile::MeasuredStep> measured) {
+    fitted.push_back(std::string(type) + std::to_string(measured.size()));
+    return profile::FitStepTimes(measured).times;
+  };
+  Training training(typed.all()[0], rules_);
+  training.Start(AtSeconds(0), Duration{0}, {2}, "slow");
+  training.Stop(AtSeconds(1));
+  ASSERT_TRUE(training.report());
+  EXPECT_EQ(training.report()->gpu_type, profile::NumberOfType("slow"));
+  EXPECT_EQ(training.report()->tried_gpus, 2);
+  training.Start(AtSeconds(2), FromSeconds(1), {1}, "fast");
+  EXPECT_EQ(training.report()->gpu_type, profile::NumberOfType("slow")) << "not measured yet";
+  training.Stop(AtSeconds(3.5));
+  EXPECT_EQ(training.report()->gpu_type, profile::NumberOfType("fast"));
+  EXPECT_EQ(training.report()->tried_gpus, 1);
+  EXPECT_EQ(training.report()->model.limits.most_part, 128);
+  EXPECT_EQ(fitted, (std::vector<std::string>{"slow1", "fast1"}));
+}
+
 TEST_F(TrainingTest, AFixedBatchIsKept) {
   rules_.applications["net"].fixed_batch = 128;
   Training training(net(), rules_);
@@ -87,7 +119,7 @@ TEST_F(TrainingTest, AFixedBatchIsKept) {
 TEST_F(TrainingTest, FactsAreToldAsTheyBecomeTrue) {
   const auto jobs =
       std::make_shared<const std::vector<JobSpec>>(2, JobSpec{.model = "net", .profile_row = 0});
-  SimulatedTrainings trainings(applications_, rules_, jobs);
+  SimulatedTrainings trainings(applications_, rules_, cluster_, jobs);
   EXPECT_EQ(trainings.next(), std::nullopt);
   const model::Action launch{.kind = model::ActionKind::kLaunch,
                              .job = JobAt(1),
@@ -112,7 +144,7 @@ TEST_F(TrainingTest, FactsAreToldAsTheyBecomeTrue) {
 TEST_F(TrainingTest, AJobThatIsPreemptedTellsNothingUntilItRunsAgain) {
   const auto jobs =
       std::make_shared<const std::vector<JobSpec>>(1, JobSpec{.model = "net", .profile_row = 0});
-  SimulatedTrainings trainings(applications_, rules_, jobs);
+  SimulatedTrainings trainings(applications_, rules_, cluster_, jobs);
   const Grant grant{.gpus = 1, .slices = {{.node = NodeAt(0), .gpus = 1}}};
   trainings.Perform(AtSeconds(0), std::vector<model::Action>{
                                       {.kind = model::ActionKind::kLaunch, .grant = grant}});

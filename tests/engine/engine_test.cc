@@ -468,6 +468,49 @@ TEST(EngineTest, CreditedProgressShortensAJob) {
   EXPECT_EQ(result.records[0].preemptions, 1);  // the restart
 }
 
+// Runs its job on one node, and from 20 on on the other one.
+class MovingOnce final : public Policy {
+ public:
+  explicit MovingOnce(bool anew) : anew_(anew) {}
+  [[nodiscard]] std::string_view name() const override { return "moving-once"; }
+  [[nodiscard]] PolicyTraits traits() const override { return {.may = {.name_gpus = true}}; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    const bool later = snapshot.now >= AtSeconds(20);
+    Proposal proposal;
+    for (const JobId job : snapshot.jobs->live()) {
+      proposal.demands.push_back({.job = job,
+                                  .gpus = 1,
+                                  .slices = {{.node = NodeAt(later ? 1 : 0), .gpus = 1}},
+                                  .restart = anew_ && snapshot.now == AtSeconds(20)});
+    }
+    if (!later) {
+      proposal.wake_at = AtSeconds(20);
+    }
+    return proposal;
+  }
+
+ private:
+  const bool anew_;
+};
+
+TEST(EngineTest, WhoIsToBeginAnewElsewherePaysARestart) {
+  for (const bool anew : {false, true}) {
+    const MovingOnce policy(anew);
+    TestRun run{.jobs = {MakeJob(0, 1, 100)},
+                .cluster = MakeCluster(2, 1),
+                .own_policy = &policy,
+                .placement = "gandiva"};
+    run.rules.debt.charge = model::Debt::Charge::kChange;
+    run.overheads = profile::OverheadModel(profile::OverheadTable{
+        .fallback = {.restart = FromSeconds(7), .migrate = FromSeconds(2)}, .models = {}});
+    const TestResult result = RunTest(run);
+    ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+    EXPECT_EQ(result.end(0), anew ? 107 : 102);
+    EXPECT_EQ(result.records[0].preemptions, anew ? 1U : 0U);
+    EXPECT_EQ(result.records[0].migrations, anew ? 0U : 1U);
+  }
+}
+
 TEST(ReplayTest, ADamagedJournalIsRefused) {
   const TestRun run{.jobs = {MakeJob(0, 1, 10)}, .cluster = MakeCluster(1, 1)};
   std::string journal = RunTest(run).journal;

@@ -164,6 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Combination{"chronus:lease=60", "consolidated"},
                     Combination{"gandiva", "gandiva"},
                     Combination{"pollux:interval=900", "gandiva"},
+                    Combination{"sia:interval=300", "gandiva"},
                     Combination{"themis", "consolidated"}, Combination{"themis:lease=60", "buddy"},
                     Combination{"tiresias", "consolidated"},
                     Combination{"tiresias:promote=1,thresholds=300/900", "buddy"},

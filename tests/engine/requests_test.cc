@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Combination{"max-min-fairness:round=30", "gandiva"},
                     Combination{"isolated:round=30", "gandiva"},
                     Combination{"fifo-throughput:round=30", "gandiva"},
-                    Combination{"pollux:interval=900", "gandiva"},
+                    Combination{"pollux:interval=900", "gandiva"}, Combination{"sia", "gandiva"},
                     Combination{"fifo", "consolidated", "interleave"},
                     Combination{"srtf", "consolidated", "interleave"}),
     [](const testing::TestParamInfo<Combination>& info) {

@@ -738,6 +738,7 @@ std::vector<Case> Cases() {
   cases.push_back({.policy = "elastic-edf", .elastic = true});
   cases.push_back({.policy = "optimus", .elastic = true});
   cases.push_back({.policy = "pollux:interval=900", .placement = "gandiva", .elastic = true});
+  cases.push_back({.policy = "sia:interval=300", .placement = "gandiva", .elastic = true});
   cases.push_back({.policy = "torchloader", .placement = "gandiva"});
   cases.push_back({.policy = "srtf", .placement = "buddy"});
   cases.push_back({.policy = "tiresias", .walk = Walk{.keep_running = false, .count_first = true}});
@@ -801,6 +802,8 @@ std::vector<Case> CasesOfOriginals() {
   }
   cases.push_back(
       {.policy = "pollux-published:interval=3600", .placement = "gandiva", .elastic = true});
+  cases.push_back(
+      {.policy = "sia-published:interval=3600", .placement = "gandiva", .elastic = true});
   for (const char* allocation : {"isolated", "fifo", "finish_time_fairness_perf"}) {
     cases.push_back({.policy = std::string("gavel-published:round=60,allocation=") + allocation,
                      .placement = "gandiva",

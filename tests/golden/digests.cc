@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::string_view kRefused = "refused";
 constexpr std::size_t kDigits = 16;
-// Jobs of a trace that `auto` simulates at every decision, and `pollux` searches for.
+// Jobs of a trace that `auto` simulates at every decision, and `pollux` and `sia` search for.
 constexpr std::size_t kMostForked = 60;
 
 // Traces small enough that all policies run on them in seconds.
@@ -219,7 +219,7 @@ Result<Digests> RunCatalogue(const std::string& source, const std::string& refer
     AddFailures(failing.cluster);
     for (const ComponentEntry& policy :
          base::EntriesOfKind(policies::Policies(), ComponentKind::kPolicy)) {
-      if ((policy.name == "auto" || policy.name == "pollux") &&
+      if ((policy.name == "auto" || policy.name == "pollux" || policy.name == "sia") &&
           plain.value().jobs->size() > kMostForked) {
         continue;
       }

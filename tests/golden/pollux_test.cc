@@ -18,43 +18,15 @@
 #include "profile/goodput/application.h"
 #include "profile/goodput/goodput_model.h"
 #include "profile/goodput/step_times_fit.h"
-#include "support/reference.h"
+#include "support/golden_rows.h"
 
 namespace trainyard {
 namespace {
 
-// A row of a golden table by the names of its columns.
-class Row {
- public:
-  explicit Row(const io::CsvRow& row) : row_(row) {}
-  [[nodiscard]] std::string Text(const char* column) const {
-    return std::string(row_.Text(row_.Column(column)));
-  }
-  [[nodiscard]] double Number(const char* column) const { return std::stod(Text(column)); }
-  [[nodiscard]] int Integer(const char* column) const { return std::stoi(Text(column)); }
+using Row = GoldenRow;
 
- private:
-  const io::CsvRow& row_;
-};
-
-// The number of rows that were read.
 int ForEachRow(const std::string& table, const std::function<void(const Row&)>& visit) {
-  const Result<io::CsvTable> read = io::CsvTable::Open(Reference() + "/golden/pollux/" + table);
-  EXPECT_TRUE(read.ok()) << table;
-  int rows = 0;
-  if (read.ok()) {
-    const Status all = read.value().ForEach([&](const io::CsvRow& row) -> Status {
-      ++rows;
-      visit(Row(row));
-      return {};
-    });
-    EXPECT_TRUE(all.ok()) << all.error().message;
-  }
-  return rows;
-}
-
-void ExpectNear(double is, double expected, double relative, const std::string& what) {
-  EXPECT_NEAR(is, expected, std::abs(expected) * relative) << what;
+  return ForEachGoldenRow("pollux/" + table, visit);
 }
 
 profile::StepTimes TimesOf(const Row& row) {

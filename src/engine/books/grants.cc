@@ -76,7 +76,8 @@ model::ActionKind Grants::Give(const scheduler::Placed& placed, TimePoint now) {
     jobs_.Run(id);
   } else if (job.started) {
     const bool resized = job.grant.gpus != grant.gpus;
-    const bool moved = !model::SameGpus(job.grant.slices, grant.slices);
+    // Who is to begin anew does so wherever it is.
+    const bool moved = !placed.restart && !model::SameGpus(job.grant.slices, grant.slices);
     kind = resized ? model::ActionKind::kResize : model::ActionKind::kMigrate;
     change = resized ? Change::kResize : moved ? Change::kMigrate : Change::kRestart;
     ++(resized ? job.resizes : moved ? job.migrations : job.preemptions);

@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "policies/policies.h"
 #include "policies/pollux/keep_places.h"
+#include "policies/snapshot_digest.h"
 
 namespace trainyard::policies {
 namespace {
@@ -67,54 +68,6 @@ void NoteHeld(std::span<const JobView> jobs, std::size_t nodes, PolluxMemory& me
   }
   memory.held = std::move(held);
   memory.goodput.Keep([&](JobId job) { return memory.held.contains(job); });
-}
-
-// What jobs keep if nothing is allocated.
-Proposal KeepOf(const JobTable& jobs) {
-  Proposal proposal;
-  for (const JobId id : jobs.live()) {
-    if (const Grant& grant = jobs.grant(id); grant.gpus > 0) {
-      proposal.demands.push_back({.job = id, .gpus = grant.gpus, .slices = grant.slices});
-    }
-  }
-  return proposal;
-}
-
-// A number that is another one where any of the numbers is (FNV-1a).
-class Fingerprint {
- public:
-  void Add(std::uint64_t number) { value_ = (value_ ^ number) * 0x100000001B3U; }
-  void Add(double number) { Add(std::bit_cast<std::uint64_t>(number)); }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xCBF29CE484222325U;
-};
-
-// Of all that a search depends on, but for ages and the service of jobs.
-std::uint64_t FingerprintOf(const Snapshot& snapshot) {
-  Fingerprint print;
-  print.Add(snapshot.node_changes);
-  print.Add(snapshot.cluster->nodes.size());
-  for (const JobId id : snapshot.jobs->live()) {
-    const JobView job = snapshot.jobs->at(id);
-    print.Add(std::uint64_t{Index(id)});
-    print.Add(static_cast<std::uint64_t>(job.spec->gpus));
-    if (job.spec->traits) {
-      print.Add(static_cast<std::uint64_t>(job.spec->traits->range.least));
-      print.Add(static_cast<std::uint64_t>(job.spec->traits->range.most));
-    }
-    if (job.grant != nullptr) {
-      for (const Slice& slice : job.grant->slices) {
-        print.Add(std::uint64_t{Index(slice.node)});
-        print.Add(slice.gpus);
-      }
-    }
-    for (const Metric& metric : job.reported) {
-      print.Add(metric.value);
-    }
-  }
-  return print.value();
 }
 
 // GPUs that have not been named yet.
@@ -316,7 +269,7 @@ SearchProblem Pollux::ProblemOf(std::span<const JobView> jobs, const Snapshot& s
 
 bool Pollux::SeesNothingNew(const Snapshot& snapshot, PolluxMemory& last) const {
   constexpr int kTimesOlder = 10;  // by a tenth
-  const std::uint64_t now = FingerprintOf(snapshot);
+  const std::uint64_t now = DigestOf(snapshot);
   if (Limits().patience && last.allocations > 0 && now == last.searched &&
       (snapshot.now - last.searched_at) * kTimesOlder < last.youngest) {
     return true;
@@ -365,7 +318,7 @@ Proposal Pollux::Decide(const Snapshot& snapshot, Memory* memory) const {
   if (snapshot.now >= last.next) {
     last.next = snapshot.now + settings_.interval;
     Proposal proposal =
-        SeesNothingNew(snapshot, last) ? KeepOf(*snapshot.jobs) : Allocate(snapshot, last);
+        SeesNothingNew(snapshot, last) ? ProposalToKeep(*snapshot.jobs) : Allocate(snapshot, last);
     // Where nobody gets GPUs time and again, time alone changes nothing.
     const bool in_vain = proposal.demands.empty();
     if (!in_vain || !last.in_vain) {
@@ -374,7 +327,7 @@ Proposal Pollux::Decide(const Snapshot& snapshot, Memory* memory) const {
     last.in_vain = in_vain;
     return proposal;
   }
-  Proposal proposal = KeepOf(*snapshot.jobs);
+  Proposal proposal = ProposalToKeep(*snapshot.jobs);
   proposal.wake_at = last.next;
   return proposal;
 }

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
-#include <numeric>
 #include <optional>
+#include <set>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -20,6 +19,7 @@ namespace {
 constexpr std::string_view kPlacements = "placements.csv";
 constexpr std::string_view kLarge = "throughput_over4nodes.csv.gz";
 constexpr std::int64_t kMostPart = std::int64_t{1} << 40;
+constexpr std::int64_t kMostBatch = std::int64_t{1} << 50;
 constexpr int kMostPlacedNodes = 4;  // of placements by name
 
 // Where `folder` keeps its applications.
@@ -42,33 +42,24 @@ std::vector<std::filesystem::path> FoldersOfApps(const std::string& folder) {
   return found;
 }
 
-// The smallest of the texts that are this one begun at another place.
-std::string SmallestRotation(const std::string& text) {
-  std::string smallest = text;
-  for (std::size_t i = 1; i < text.size(); ++i) {
-    smallest = std::min(smallest, text.substr(i) + text.substr(0, i));
+// The path of a table of all applications and types, packed or not; empty: there is none.
+std::string TypedTable(const std::string& folder, const std::string& name) {
+  for (const char* const ending : {".csv", ".csv.gz"}) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::path(folder) / (name + ending);
+    if (std::filesystem::is_regular_file(path, error)) {
+      return path.string();
+    }
   }
-  return smallest;
+  return {};
+}
+
+bool HasTypedTables(const std::string& folder) {
+  return !TypedTable(folder, "placements").empty() && !TypedTable(folder, "validation").empty();
 }
 
 double Between(double at, double low, double high, double of_low, double of_high) {
   return low == high ? of_low : of_low + (at - low) / (high - low) * (of_high - of_low);
-}
-
-PassTimes Between(double at, double low, double high, const PassTimes& of_low,
-                  const PassTimes& of_high) {
-  return {.step = Between(at, low, high, of_low.step, of_high.step),
-          .sync = Between(at, low, high, of_low.sync, of_high.sync)};
-}
-
-// The neighbours of a key in a map, both the same at its ends.
-template <typename Map>
-auto Neighbours(const Map& map, int key) {
-  const auto above = map.lower_bound(key);
-  if (above == map.end()) {
-    return std::pair(std::prev(above), std::prev(above));
-  }
-  return std::pair(above->first == key || above == map.begin() ? above : std::prev(above), above);
 }
 
 Result<std::pair<std::int64_t, PassTimes>> ReadPass(const io::CsvRow& row) {
@@ -84,89 +75,48 @@ Result<std::pair<std::int64_t, PassTimes>> ReadPass(const io::CsvRow& row) {
   return std::pair(part, times);
 }
 
-}  // namespace
-
-void PassCurve::Add(std::int64_t part, const PassTimes& times) {
-  const auto at =
-      std::lower_bound(points_.begin(), points_.end(), part,
-                       [](const auto& point, std::int64_t value) { return point.first < value; });
-  points_.insert(at, {part, times});
-}
-
-PassTimes PassCurve::At(double part) const {
-  if (points_.size() == 1) {
-    return points_.front().second;
+Status ReadPlaced(const io::CsvRow& row, PassTable& into) {
+  const int column = row.Column("placement");
+  const std::string digits(row.Text(column));
+  if (digits.empty() || digits.size() > kMostPlacedNodes ||
+      digits.find_first_not_of("1234") != std::string::npos) {
+    return row.Bad(column, "1 to 4 digits from 1 to 4: the GPUs on each node");
   }
-  auto above = std::lower_bound(
-      points_.begin(), points_.end(), part,
-      [](const auto& point, double value) { return static_cast<double>(point.first) < value; });
-  if (above != points_.end() && static_cast<double>(above->first) == part) {
-    return above->second;
-  }
-  above = std::clamp(above, points_.begin() + 1, points_.end() - 1);
-  const auto below = above - 1;
-  PassTimes times = Between(part, static_cast<double>(below->first),
-                            static_cast<double>(above->first), below->second, above->second);
-  // Lines that go on may end below what is possible.
-  constexpr double kLeast = 1e-6;
-  times.sync = std::max(times.sync, 0.0);
-  times.step = std::max(times.step, times.sync + kLeast);
-  return times;
-}
-
-Status Application::ReadPlacements(const std::string& path) {
-  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
-  ASSIGN_OR_RETURN(const int column, table.Require({"placement"}));
-  struct Sum {
-    PassTimes times;
-    int count = 0;
-  };
-  std::map<std::tuple<int, int, std::int64_t>, Sum> sums;
-  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
-    const std::string digits(row.Text(column));
-    if (digits.empty() || digits.size() > kMostPlacedNodes ||
-        digits.find_first_not_of("1234") != std::string::npos) {
-      return row.Bad(column, "1 to 4 digits from 1 to 4: the GPUs on each node");
-    }
-    ASSIGN_OR_RETURN(const auto pass, ReadPass(row));
-    by_placement_[SmallestRotation(digits)].Add(pass.first, pass.second);
-    const int gpus = std::accumulate(digits.begin(), digits.end(), 0,
-                                     [](int sum, char digit) { return sum + (digit - '0'); });
-    Sum& sum = sums[{static_cast<int>(digits.size()), gpus, pass.first}];
-    sum.times.step += pass.second.step;
-    sum.times.sync += pass.second.sync;
-    ++sum.count;
-    return {};
-  }));
-  if (sums.empty()) {
-    return BadInput(path + ": no rows; expected a placement at least");
-  }
-  limits_.least_part = kMostPart;
-  for (const auto& [key, sum] : sums) {
-    const auto [nodes, gpus, part] = key;
-    by_size_[nodes][gpus].Add(
-        part, {.step = sum.times.step / sum.count, .sync = sum.times.sync / sum.count});
-    limits_.least_part = std::min(limits_.least_part, part);
-    limits_.most_part = std::max(limits_.most_part, part);
-  }
+  ASSIGN_OR_RETURN(const auto pass, ReadPass(row));
+  into.AddPlaced(digits, pass.first, pass.second);
   return {};
 }
 
-Status Application::ReadScalability(const std::string& path) {
+Status ReadSized(const io::CsvRow& row, int node_gpus, PassTable& into) {
+  ASSIGN_OR_RETURN(const std::int64_t nodes,
+                   row.Integer(row.Column("num_nodes"), 1, PassTable::kMostNodes));
+  ASSIGN_OR_RETURN(const std::int64_t gpus,
+                   row.Integer(row.Column("num_replicas"), nodes,
+                               std::int64_t{PassTable::kMostNodes} * node_gpus));
+  ASSIGN_OR_RETURN(const auto pass, ReadPass(row));
+  into.AddSized(static_cast<int>(nodes), static_cast<int>(gpus), pass.first, pass.second);
+  return {};
+}
+
+Status ReadPlacements(const std::string& path, Application& into) {
   ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
-  ASSIGN_OR_RETURN(const int nodes_column, table.Require({"num_nodes"}));
-  ASSIGN_OR_RETURN(const int gpus_column, table.Require({"num_replicas"}));
-  return table.ForEach([&](const io::CsvRow& row) -> Status {
-    ASSIGN_OR_RETURN(const std::int64_t nodes, row.Integer(nodes_column, 1, kMostNodes));
-    ASSIGN_OR_RETURN(const std::int64_t gpus,
-                     row.Integer(gpus_column, nodes, std::int64_t{kMostNodes} * kNodeGpus));
-    ASSIGN_OR_RETURN(const auto pass, ReadPass(row));
-    by_size_[static_cast<int>(nodes)][static_cast<int>(gpus)].Add(pass.first, pass.second);
-    return {};
+  RETURN_IF_ERROR(table.Require({"placement"}));
+  PassTable& passes = into.TableOf("");
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) { return ReadPlaced(row, passes); }));
+  return passes.empty() ? Status(BadInput(path + ": no rows; expected a placement at least"))
+                        : Status();
+}
+
+Status ReadScalability(const std::string& path, Application& into) {
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
+  RETURN_IF_ERROR(table.Require({"num_nodes"}));
+  RETURN_IF_ERROR(table.Require({"num_replicas"}));
+  return table.ForEach([&](const io::CsvRow& row) {
+    return ReadSized(row, Application::kNodeGpus, into.TableOf(""));
   });
 }
 
-Status Application::ReadValidations(const std::string& folder) {
+Status ReadValidations(const std::string& folder, Application& into) {
   std::error_code error;
   std::map<std::int64_t, std::string> files;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -183,115 +133,154 @@ Status Application::ReadValidations(const std::string& folder) {
   if (files.empty()) {
     return BadInput(folder + ": no validation-BATCH.csv; expected one for each batch size");
   }
+  std::size_t epochs = 0;
   for (const auto& [batch, path] : files) {
     ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
     ASSIGN_OR_RETURN(const int progress, table.Require({"progress"}));
     ASSIGN_OR_RETURN(const int square, table.Require({"grad_sqr"}));
     ASSIGN_OR_RETURN(const int variance, table.Require({"grad_var"}));
-    std::vector<GradientNoise>& noise = noise_[batch];
-    std::vector<double> after{0};
-    RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
+    double last = 0;
+    std::size_t rows = 0;
+    RETURN_IF_ERROR(table.ForEach([&, of = batch](const io::CsvRow& row) -> Status {
       GradientNoise read;
       ASSIGN_OR_RETURN(const double done, row.Number(progress, 0));
       ASSIGN_OR_RETURN(read.square, row.Number(square, 0));
       ASSIGN_OR_RETURN(read.variance, row.Number(variance, 0));
-      if (done <= after.back()) {
+      if (done <= last) {
         return row.Bad(progress, "more than after the epoch before");
       }
-      after.push_back(done);
-      noise.push_back(read);
+      last = done;
+      ++rows;
+      into.AddEpoch(of, done, read);
       return {};
     }));
-    if (after.size() == 1 || (!progress_.empty() && after.size() != progress_.size())) {
+    if (rows == 0 || (epochs != 0 && rows != epochs)) {
       return BadInput(fmt::format(
-          "{}: {} epochs; expected {}", path, after.size() - 1,
-          progress_.empty() ? "one at least"
-                            : std::to_string(progress_.size() - 1) + " as for the other batches"));
+          "{}: {} epochs; expected {}", path, rows,
+          epochs == 0 ? "one at least" : std::to_string(epochs) + " as for the other batches"));
     }
-    if (progress_.empty()) {
-      progress_ = after;
-    }
-    std::transform(after.begin(), after.end(), progress_.begin(), progress_.begin(),
-                   [](double a, double b) { return std::min(a, b); });
+    epochs = rows;
   }
-  limits_.initial = files.begin()->first;
-  limits_.most = files.rbegin()->first;
   return {};
 }
 
+}  // namespace
+
 Result<Application> Application::Read(const std::string& name, const std::string& folder) {
-  Application read;
-  read.name_ = name;
-  RETURN_IF_ERROR(read.ReadPlacements(folder + "/" + std::string(kPlacements)));
-  RETURN_IF_ERROR(read.ReadScalability(folder + "/scalability.csv"));
-  RETURN_IF_ERROR(read.ReadValidations(folder));
+  Application read(name);
+  RETURN_IF_ERROR(ReadPlacements(folder + "/" + std::string(kPlacements), read));
+  RETURN_IF_ERROR(ReadScalability(folder + "/scalability.csv", read));
+  RETURN_IF_ERROR(ReadValidations(folder, read));
+  RETURN_IF_ERROR(read.Close(folder));
   return read;
+}
+
+bool Application::RunsOn(std::string_view gpu_type) const {
+  return !has_types() || gpu_type.empty() || tables_.contains(gpu_type);
+}
+
+const PassTable& Application::On(std::string_view gpu_type) const {
+  const auto found = tables_.find(has_types() ? gpu_type : std::string_view());
+  return found == tables_.end() ? tables_.find(types_.front())->second : found->second;
+}
+
+BatchLimits Application::limits(std::string_view gpu_type) const {
+  const PassTable& table = On(gpu_type);
+  return {.initial = batches_.begin()->first,
+          .most = batches_.rbegin()->first,
+          .least_part = table.least_part(),
+          .most_part = table.most_part()};
+}
+
+PassTable& Application::TableOf(const std::string& gpu_type) {
+  const auto [table, is_new] = tables_.try_emplace(gpu_type);
+  if (is_new) {
+    types_.push_back(gpu_type);
+  }
+  return table->second;
+}
+
+void Application::AddEpoch(std::int64_t batch, double progress, const GradientNoise& noise) {
+  Epochs& epochs = batches_[batch];
+  epochs.progress.push_back(progress);
+  epochs.noise.push_back(noise);
+}
+
+Status Application::Close(const std::string& where) {
+  if (tables_.empty() || batches_.empty()) {
+    return BadInput(fmt::format("{}: application {} has no {}; expected some", where, name_,
+                                tables_.empty() ? "placements" : "epochs"));
+  }
+  for (auto& [type, table] : tables_) {
+    if (table.empty()) {
+      return BadInput(
+          fmt::format("{}: application {} has no placements on type '{}'; expected "
+                      "some beside its scalability",
+                      where, name_, type));
+    }
+    table.Close();
+  }
+  const std::size_t epochs = batches_.begin()->second.progress.size();
+  progress_.assign(epochs + 1, 0);
+  for (const auto& [batch, of_batch] : batches_) {
+    const std::vector<double>& progress = of_batch.progress;
+    if (progress.size() != epochs ||
+        std::adjacent_find(progress.begin(), progress.end(), std::greater_equal<>()) !=
+            progress.end() ||
+        progress.front() <= 0) {
+      return BadInput(
+          fmt::format("{}: application {} with batch {}: expected {} epochs as for the "
+                      "other batches, and growing progress",
+                      where, name_, batch, epochs));
+    }
+    for (std::size_t i = 0; i < epochs; ++i) {
+      progress_[i + 1] =
+          progress_[i + 1] == 0 ? progress[i] : std::min(progress_[i + 1], progress[i]);
+    }
+  }
+  return {};
 }
 
 GradientNoise Application::NoiseAt(double batch, int epoch) const {
   const auto row = static_cast<std::size_t>(std::min(epoch, epochs() - 1));
-  const auto above = std::find_if(noise_.begin(), noise_.end(), [batch](const auto& of_batch) {
+  const auto above = std::find_if(batches_.begin(), batches_.end(), [batch](const auto& of_batch) {
     return static_cast<double>(of_batch.first) >= batch;
   });
-  if (above == noise_.end()) {
-    return noise_.rbegin()->second[row];
+  if (above == batches_.end()) {
+    return batches_.rbegin()->second.noise[row];
   }
-  if (above == noise_.begin() || static_cast<double>(above->first) == batch) {
-    return above->second[row];
+  if (above == batches_.begin() || static_cast<double>(above->first) == batch) {
+    return above->second.noise[row];
   }
   const auto below = std::prev(above);
-  const GradientNoise& low = below->second[row];
-  const GradientNoise& high = above->second[row];
+  const GradientNoise& low = below->second.noise[row];
+  const GradientNoise& high = above->second.noise[row];
   const auto from = static_cast<double>(below->first);
   const auto to = static_cast<double>(above->first);
   return {.square = Between(batch, from, to, low.square, high.square),
           .variance = Between(batch, from, to, low.variance, high.variance)};
 }
 
-PassTimes Application::Interpolated(int nodes, int gpus, double part) const {
-  const auto on = [&](const std::map<int, PassCurve>& by_gpus) {
-    const auto [fewer, more] = Neighbours(by_gpus, gpus);
-    return Between(gpus, fewer->first, more->first, fewer->second.At(part), more->second.At(part));
-  };
-  const auto [fewer, more] = Neighbours(by_size_, nodes);
-  return Between(nodes, fewer->first, more->first, on(fewer->second), on(more->second));
-}
-
-PassTimes Application::TimesOn(const Placement& placement, std::int64_t part) const {
-  std::string digits;
-  int gpus = 0;
-  for (int on_node : placement) {
-    gpus += on_node;
-    for (; on_node > kNodeGpus; on_node -= kNodeGpus) {
-      digits += '4';
-    }
-    if (on_node > 0) {
-      digits += static_cast<char>('0' + on_node);
+BatchLimits LimitsUnder(const TrainingRules& rules, const Application& application,
+                        std::string_view gpu_type) {
+  BatchLimits limits = application.limits(gpu_type);
+  for (const std::string& name :
+       {application.name(), application.name() + "." + std::string(gpu_type)}) {
+    if (const int most = rules.Of(name).most_part; most > 0) {
+      limits.most_part = std::min<std::int64_t>(limits.most_part, most);
     }
   }
-  CHECK(gpus > 0);
-  if (const auto placed = by_placement_.find(SmallestRotation(digits));
-      placed != by_placement_.end()) {
-    return placed->second.At(static_cast<double>(part));
-  }
-  const int nodes = std::min(static_cast<int>(digits.size()), kMostNodes);
-  if (const auto large = large_.find({nodes, gpus});
-      large != large_.end() && part >= large->second.least() && part <= large->second.most()) {
-    return large->second.At(static_cast<double>(part));
-  }
-  return Interpolated(nodes, gpus, static_cast<double>(part));
+  return limits;
 }
 
 bool Applications::AreAt(const std::string& folder) {
-  return !folder.empty() && !FoldersOfApps(folder).empty();
+  return !folder.empty() && (!FoldersOfApps(folder).empty() || HasTypedTables(folder));
 }
 
-BatchLimits LimitsUnder(const TrainingRules& rules, const Application& application) {
-  BatchLimits limits = application.limits();
-  if (const int most = rules.Of(application.name()).most_part; most > 0) {
-    limits.most_part = std::min<std::int64_t>(limits.most_part, most);
-  }
-  return limits;
+Application& Applications::Add(std::string_view name) {
+  const int found = Find(name);
+  return found >= 0 ? applications_[static_cast<std::size_t>(found)]
+                    : applications_.emplace_back(std::string(name));
 }
 
 Status Applications::ReadLarge(const std::string& path) {
@@ -299,29 +288,118 @@ Status Applications::ReadLarge(const std::string& path) {
   ASSIGN_OR_RETURN(const int name, table.Require({"application"}));
   ASSIGN_OR_RETURN(const int nodes_column, table.Require({"num_nodes"}));
   ASSIGN_OR_RETURN(const int gpus_column, table.Require({"num_replicas"}));
+  const int type = table.Column({"gpu_type"});
   return table.ForEach([&](const io::CsvRow& row) -> Status {
     const int found = Find(row.Text(name));
     if (found < 0) {
       return {};  // of no use
     }
+    Application& application = applications_[static_cast<std::size_t>(found)];
+    if (application.has_types() && (type < 0 || !application.RunsOn(row.Text(type)))) {
+      return {};
+    }
     ASSIGN_OR_RETURN(const std::int64_t nodes,
                      row.Integer(nodes_column, 1, Application::kMostNodes));
     ASSIGN_OR_RETURN(const std::int64_t gpus,
-                     row.Integer(gpus_column, nodes, nodes * Application::kNodeGpus));
+                     row.Integer(gpus_column, nodes, nodes * PassTable::kMostDigit));
     ASSIGN_OR_RETURN(const auto pass, ReadPass(row));
-    applications_[static_cast<std::size_t>(found)].AddLarge(
-        static_cast<int>(nodes), static_cast<int>(gpus), pass.first, pass.second);
+    application.TableOf(application.has_types() ? std::string(row.Text(type)) : "")
+        .AddLarge(static_cast<int>(nodes), static_cast<int>(gpus), pass.first, pass.second);
     return {};
   });
 }
 
+// Placements with a column gpu_type. An application whose averaging is no part of a pass, but takes
+// longer (that of pipelined trainings), is left out.
+Status Applications::ReadTypedPlacements(const std::string& path) {
+  std::set<std::string, std::less<>> others;
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const int name, table.Require({"application"}));
+  ASSIGN_OR_RETURN(const int type, table.Require({"gpu_type"}));
+  ASSIGN_OR_RETURN(const int digits_column, table.Require({"placement"}));
+  RETURN_IF_ERROR(table.ForEach([&](const io::CsvRow& row) -> Status {
+    const std::string_view digits = row.Text(digits_column);
+    if (digits.empty() || digits.find_first_not_of("123456789") != std::string_view::npos) {
+      return row.Bad(digits_column, "digits from 1 to 9: the GPUs on each node");
+    }
+    if (row.Text(type).empty()) {
+      return row.Bad(type, "a type of GPU");
+    }
+    ASSIGN_OR_RETURN(const double step, row.Positive(row.Column("step_time")));
+    ASSIGN_OR_RETURN(const double sync, row.Number(row.Column("sync_time"), 0));
+    if (sync >= step) {
+      others.emplace(row.Text(name));
+    }
+    return {};
+  }));
+  return table.ForEach([&](const io::CsvRow& row) -> Status {
+    if (others.contains(row.Text(name))) {
+      return {};
+    }
+    ASSIGN_OR_RETURN(const auto pass, ReadPass(row));
+    Add(row.Text(name))
+        .TableOf(std::string(row.Text(type)))
+        .AddPlaced(std::string(row.Text(digits_column)), pass.first, pass.second);
+    return {};
+  });
+}
+
+Status Applications::ReadTypedSizes(const std::string& path) {
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const int name, table.Require({"application"}));
+  ASSIGN_OR_RETURN(const int type, table.Require({"gpu_type"}));
+  return table.ForEach([&](const io::CsvRow& row) -> Status {
+    const int found = Find(row.Text(name));
+    return found < 0 ? Status()
+                     : ReadSized(row, PassTable::kMostDigit,
+                                 applications_[static_cast<std::size_t>(found)].TableOf(
+                                     std::string(row.Text(type))));
+  });
+}
+
+Status Applications::ReadTypedEpochs(const std::string& path) {
+  ASSIGN_OR_RETURN(const io::CsvTable table, io::CsvTable::Open(path));
+  ASSIGN_OR_RETURN(const int name, table.Require({"application"}));
+  ASSIGN_OR_RETURN(const int batch_column, table.Require({"batch_size"}));
+  return table.ForEach([&](const io::CsvRow& row) -> Status {
+    const int found = Find(row.Text(name));
+    if (found < 0) {
+      return {};
+    }
+    GradientNoise noise;
+    ASSIGN_OR_RETURN(const std::int64_t batch, row.Integer(batch_column, 1, kMostBatch));
+    ASSIGN_OR_RETURN(const double progress, row.Positive(row.Column("progress")));
+    ASSIGN_OR_RETURN(noise.square, row.Number(row.Column("grad_sqr"), 0));
+    ASSIGN_OR_RETURN(noise.variance, row.Number(row.Column("grad_var"), 0));
+    applications_[static_cast<std::size_t>(found)].AddEpoch(batch, progress, noise);
+    return {};
+  });
+}
+
+Status Applications::ReadTyped(const std::string& folder) {
+  RETURN_IF_ERROR(ReadTypedPlacements(TypedTable(folder, "placements")));
+  if (const std::string sizes = TypedTable(folder, "scalability"); !sizes.empty()) {
+    RETURN_IF_ERROR(ReadTypedSizes(sizes));
+  }
+  RETURN_IF_ERROR(ReadTypedEpochs(TypedTable(folder, "validation")));
+  for (Application& one : applications_) {
+    RETURN_IF_ERROR(one.Close(folder));
+  }
+  return {};
+}
+
 Result<Applications> Applications::Read(const std::string& folder) {
   Applications read;
-  for (const std::filesystem::path& path : FoldersOfApps(folder)) {
+  const std::vector<std::filesystem::path> folders = FoldersOfApps(folder);
+  if (folders.empty()) {
+    RETURN_IF_ERROR(read.ReadTyped(folder));
+  }
+  for (const std::filesystem::path& path : folders) {
     ASSIGN_OR_RETURN(Application one, Application::Read(path.filename().string(), path.string()));
     read.applications_.push_back(std::move(one));
   }
-  const std::filesystem::path large = AppsOf(folder).parent_path() / kLarge;
+  const std::filesystem::path large =
+      (folders.empty() ? std::filesystem::path(folder) : AppsOf(folder).parent_path()) / kLarge;
   if (std::error_code error; std::filesystem::exists(large, error)) {
     RETURN_IF_ERROR(read.ReadLarge(large.string()));
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -13,48 +14,33 @@
 #include <vector>
 
 #include "profile/goodput/goodput_model.h"
+#include "profile/goodput/pass_table.h"
+#include "profile/goodput/step_times_fit.h"
 #include "trainyard/status.h"
 
 namespace trainyard::profile {
 
-// A pass that averages gradients, seconds.
-struct PassTimes {
-  double step = 0;  // in all, > 0
-  double sync = 0;  // the part of it that averages gradients
-
-  // Of a pass that averages none.
-  [[nodiscard]] double compute() const { return step - sync; }
-};
-
-// Values by the samples of a GPU's part, ascending; in between lines, and at both ends lines go on.
-class PassCurve {
- public:
-  void Add(std::int64_t part, const PassTimes& times);
-  [[nodiscard]] bool empty() const { return points_.empty(); }
-  [[nodiscard]] std::int64_t least() const { return points_.front().first; }
-  [[nodiscard]] std::int64_t most() const { return points_.back().first; }
-  // REQUIRES: not empty.
-  [[nodiscard]] PassTimes At(double part) const;
-
- private:
-  std::vector<std::pair<std::int64_t, PassTimes>> points_;
-};
-
 class Application {
  public:
-  // GPUs by node, as many as there are nodes; a node of more GPUs counts as several.
-  using Placement = std::vector<int>;
-  static constexpr int kNodeGpus = 4;  // of the machines that were measured
-  static constexpr int kMostNodes = 16;
+  using Placement = PassTable::Placement;
+  static constexpr int kNodeGpus = 4;  // of the machines that were measured without their type
+  static constexpr int kMostNodes = PassTable::kMostNodes;
 
+  explicit Application(std::string name) : name_(std::move(name)) {}
   // Reads placements.csv, scalability.csv and validation-BATCH.csv of a folder. Errors: those of
   // CsvTable; a file is missing, or has values that cannot be; epochs that are not those of the
   // other batches.
   [[nodiscard]] static Result<Application> Read(const std::string& name, const std::string& folder);
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  // Whether it was measured on GPUs of this type, or without looking at types.
+  [[nodiscard]] bool RunsOn(std::string_view gpu_type) const;
+  // Whether tables are those of types.
+  [[nodiscard]] bool has_types() const { return !tables_.contains(""); }
+  // REQUIRES, here and below: it runs on the type; none: the first that was measured.
+  [[nodiscard]] const PassTable& On(std::string_view gpu_type) const;
   // As measured: the smallest and the largest batch, and the parts on any placement.
-  [[nodiscard]] const BatchLimits& limits() const { return limits_; }
+  [[nodiscard]] BatchLimits limits(std::string_view gpu_type = {}) const;
   [[nodiscard]] int epochs() const { return static_cast<int>(progress_.size()) - 1; }
   // Statistical progress after so many epochs, in iterations with the initial batch.
   // REQUIRES: 0 <= epoch <= epochs().
@@ -65,27 +51,29 @@ class Application {
   // beyond them the nearest.
   [[nodiscard]] GradientNoise NoiseAt(double batch, int epoch) const;
   // REQUIRES: a node has GPUs.
-  [[nodiscard]] PassTimes TimesOn(const Placement& placement, std::int64_t part) const;
-
-  // What `TimesOn` says of so many nodes and GPUs, instead of interpolating between measured ones.
-  void AddLarge(int nodes, int gpus, std::int64_t part, const PassTimes& times) {
-    large_[{nodes, gpus}].Add(part, times);
+  [[nodiscard]] PassTimes TimesOn(const Placement& placement, std::int64_t part,
+                                  std::string_view gpu_type = {}) const {
+    return On(gpu_type).TimesOn(placement, part);
   }
 
+  // While it is read: the table of a type, "" for all; and what an epoch with a batch comes to.
+  [[nodiscard]] PassTable& TableOf(const std::string& gpu_type);
+  void AddEpoch(std::int64_t batch, double progress, const GradientNoise& noise);
+  // All has been added. Errors: there are no placements or no epochs, or another number of these
+  // with another batch, or progress that does not grow. `where`: what messages begin with.
+  [[nodiscard]] Status Close(const std::string& where);
+
  private:
-  [[nodiscard]] PassTimes Interpolated(int nodes, int gpus, double part) const;
-  [[nodiscard]] Status ReadPlacements(const std::string& path);
-  [[nodiscard]] Status ReadScalability(const std::string& path);
-  [[nodiscard]] Status ReadValidations(const std::string& folder);
+  struct Epochs {
+    std::vector<double> progress;
+    std::vector<GradientNoise> noise;
+  };
 
   std::string name_;
-  BatchLimits limits_;
-  std::map<std::string, PassCurve> by_placement_;  // digits, the smallest rotation
-  // By nodes, then by GPUs: the mean of placements, and what was measured on more nodes.
-  std::map<int, std::map<int, PassCurve>> by_size_;
-  std::map<std::pair<int, int>, PassCurve> large_;            // of the table, by nodes and GPUs
-  std::vector<double> progress_;                              // by epochs done
-  std::map<std::int64_t, std::vector<GradientNoise>> noise_;  // by batch, then epoch
+  std::vector<std::string> types_;                        // in the order in which they were read
+  std::map<std::string, PassTable, std::less<>> tables_;  // by type; of "": of all
+  std::vector<double> progress_;                          // by epochs done
+  std::map<std::int64_t, Epochs> batches_;
 };
 
 // How trainings go on beside what was measured.
@@ -95,8 +83,12 @@ struct TrainingRules {
   struct OfApplication {
     int most_part = 0;    // instead of the largest measured one; 0: that
     int fixed_batch = 0;  // it runs on one GPU with this batch, and does not adapt; 0: it does
+    double slower = 1;    // it makes progress at its measured pace divided by this
   };
-  std::map<std::string, OfApplication> applications;  // by name
+  std::map<std::string, OfApplication> applications;  // by name, or NAME.TYPE for one type of GPU
+  // Instead of FitStepTimes; empty: that. For tests that give a training what another program has
+  // fitted.
+  std::function<StepTimes(std::string_view gpu_type, std::span<const MeasuredStep> measured)> fit{};
 
   [[nodiscard]] OfApplication Of(const std::string& application) const {
     const auto found = applications.find(application);
@@ -104,15 +96,16 @@ struct TrainingRules {
   }
 };
 
-[[nodiscard]] BatchLimits LimitsUnder(const TrainingRules& rules, const Application& application);
+[[nodiscard]] BatchLimits LimitsUnder(const TrainingRules& rules, const Application& application,
+                                      std::string_view gpu_type = {});
 
 // All applications of a folder, by name.
 class Applications {
  public:
-  // Whether the folder has a folder `apps`, or is one.
+  // Whether the folder has a folder `apps`, or is one, or has the tables of types.
   [[nodiscard]] static bool AreAt(const std::string& folder);
-  // Beside `apps` there may be throughput_over4nodes.csv.gz, Application::AddLarge of all. Errors:
-  // those of Application.
+  // Beside `apps` or the tables of types there may be throughput_over4nodes.csv.gz,
+  // PassTable::AddLarge of all. Errors: those of Application.
   [[nodiscard]] static Result<Applications> Read(const std::string& folder);
 
   [[nodiscard]] std::span<const Application> all() const { return applications_; }
@@ -120,7 +113,12 @@ class Applications {
   [[nodiscard]] int Find(std::string_view name) const;
 
  private:
+  [[nodiscard]] Status ReadTyped(const std::string& folder);
+  [[nodiscard]] Status ReadTypedPlacements(const std::string& path);
+  [[nodiscard]] Status ReadTypedSizes(const std::string& path);
+  [[nodiscard]] Status ReadTypedEpochs(const std::string& path);
   [[nodiscard]] Status ReadLarge(const std::string& path);
+  [[nodiscard]] Application& Add(std::string_view name);
 
   std::vector<Application> applications_;
 };

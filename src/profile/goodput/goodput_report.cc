@@ -14,6 +14,8 @@ constexpr double kMostSamples = 1e12;
 constexpr double kLeastSeconds = 1e-12;
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostNoise = 1e300;
+constexpr double kMostTypes = 1LL << 48;
+constexpr std::string_view kTypeField = "gpu_type";
 
 // One number of a report: how it is called, where it is, and between which values it may lie.
 struct ReportField {
@@ -47,6 +49,7 @@ constexpr std::array kFields{
                            false),
     TRAINYARD_REPORT_FIELD("beta_node", model.times.beta_node, kLeastSeconds, kMostSeconds, false),
     TRAINYARD_REPORT_FIELD("gamma", model.times.gamma, 1, 10, false),
+    TRAINYARD_REPORT_FIELD(kTypeField, gpu_type, 1, kMostTypes, true),
     TRAINYARD_REPORT_FIELD("initial_batch", model.limits.initial, 1, kMostSamples, true),
     TRAINYARD_REPORT_FIELD("least_part", model.limits.least_part, 1, kMostSamples, true),
     TRAINYARD_REPORT_FIELD("most_batch", model.limits.most, 1, kMostSamples, true),
@@ -60,10 +63,25 @@ static_assert(kFields.size() <= kMaxMetrics);
 
 }  // namespace
 
+std::int64_t NumberOfType(std::string_view gpu_type) {
+  if (gpu_type.empty()) {
+    return 0;
+  }
+  std::uint64_t number = 0xCBF29CE484222325U;
+  for (const char c : gpu_type) {
+    number = (number ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  }
+  return static_cast<std::int64_t>(
+      std::max<std::uint64_t>((number ^ (number >> 48U)) & ((std::uint64_t{1} << 48U) - 1), 1));
+}
+
 std::vector<Metric> MetricsOf(const GoodputReport& report) {
   std::vector<Metric> metrics;
   metrics.reserve(kFields.size());
   for (const ReportField& field : kFields) {
+    if (field.name == kTypeField && report.gpu_type == 0) {
+      continue;
+    }
     metrics.push_back({.name = std::string(kGoodputPrefix) + std::string(field.name),
                        .value = field.get(report)});
   }
@@ -74,10 +92,14 @@ std::optional<GoodputReport> GoodputReportIn(std::span<const Metric> reported) {
   GoodputReport report;
   auto next = reported.begin();
   for (const ReportField& field : kFields) {
-    next = std::find_if(next, reported.end(), [&](const Metric& metric) {
+    const auto found = std::find_if(next, reported.end(), [&](const Metric& metric) {
       return metric.name.starts_with(kGoodputPrefix) &&
              std::string_view(metric.name).substr(kGoodputPrefix.size()) == field.name;
     });
+    if (found == reported.end() && field.name == kTypeField) {
+      continue;
+    }
+    next = found;
     if (next == reported.end() || !(next->value >= field.least) || !(next->value <= field.most) ||
         (field.whole && next->value != std::floor(next->value))) {
       return std::nullopt;

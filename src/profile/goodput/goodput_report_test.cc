@@ -31,6 +31,21 @@ TEST(GoodputReportTest, IsReadAsItWasWrittenAmongOtherMetrics) {
   EXPECT_EQ(GoodputReportIn(metrics), AReport());
 }
 
+TEST(GoodputReportTest, TheTypeOfGpuMayBeStated) {
+  GoodputReport report = AReport();
+  const std::size_t without = MetricsOf(report).size();
+  report.gpu_type = NumberOfType("a100");
+  const std::vector<Metric> metrics = MetricsOf(report);
+  EXPECT_EQ(metrics.size(), without + 1);
+  EXPECT_LE(metrics.size(), kMaxMetrics);
+  EXPECT_TRUE(std::is_sorted(metrics.begin(), metrics.end(),
+                             [](const Metric& a, const Metric& b) { return a.name < b.name; }));
+  EXPECT_EQ(GoodputReportIn(metrics), report);
+  EXPECT_NE(NumberOfType("a100"), NumberOfType("v100"));
+  EXPECT_LT(NumberOfType("a100"), std::int64_t{1} << 48);
+  EXPECT_EQ(NumberOfType(""), 0);
+}
+
 TEST(GoodputReportTest, WhereAMetricIsMissingOrCannotBeNothingIsKnown) {
   for (std::size_t i = 0; i < MetricsOf(AReport()).size(); ++i) {
     std::vector<Metric> metrics = MetricsOf(AReport());

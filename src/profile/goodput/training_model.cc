@@ -38,6 +38,18 @@ class TrainingModel final : public ExecutionModel {
                ? rates[static_cast<std::size_t>(gpus) - 1]
                : 0;
   }
+  // By the throughputs of one GPU of each type.
+  [[nodiscard]] double RateOn(const JobSpec& job, int gpus, const GpuType& type) const override {
+    const Application& application = applications_.all()[Row(job)];
+    if (!application.has_types()) {
+      return Rate(job, gpus) * type.speed;
+    }
+    const double first = application.On({}).OneGpuThroughput();
+    if (!application.RunsOn(type.name) || type.name.empty() || first <= 0) {
+      return 0;
+    }
+    return Rate(job, gpus) * (application.On(type.name).OneGpuThroughput() / first);
+  }
   [[nodiscard]] std::span<const int> Levels(const JobSpec& job) const override {
     return std::span(levels_).first(rates_[Row(job)].size());
   }
@@ -77,7 +89,7 @@ class TrainingModel final : public ExecutionModel {
       }
       seconds += 1 / best;
     }
-    return kTimes / seconds;
+    return kTimes / seconds / rules.Of(application.name()).slower;
   }
 
   const Applications& applications_;
