@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "engine/engine.h"
 #include "engine/journal.h"
+#include "model/slices.h"
 
 namespace trainyard::engine {
 
@@ -117,9 +118,12 @@ void Engine::Following::Select(const model::Action& action) {
   } else if (action.kind == model::ActionKind::kPreempt) {
     selection_.dropped.push_back(action.job);
   } else {
+    // Who was told to begin anew elsewhere counts as moved: the record is the same.
+    const bool is_there =
+        model::SameGpus(engine_.jobs_[action.job].grant.slices, action.grant.slices);
     selection_.placed.push_back({.job = action.job,
                                  .grant = action.grant,
-                                 .restart = action.kind != model::ActionKind::kTune});
+                                 .restart = is_there && action.kind != model::ActionKind::kTune});
   }
 }
 

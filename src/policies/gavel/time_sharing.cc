@@ -41,7 +41,7 @@ TimeSharing::TimeSharing(const Snapshot& snapshot, const ProblemOf& of, Duration
   for (std::size_t i = 0; i < snapshot.cluster->nodes.size(); ++i) {
     free_.push_back(snapshot.up(NodeAt(i)) ? AllOf(snapshot.cluster->nodes[i].gpus) : 0);
   }
-  KeepHolders();
+  ForgetUnplaced();
   CountTime();
 }
 
@@ -64,6 +64,24 @@ bool TimeSharing::NeedsAllocation() const {
   const bool changed = jobs != memory_.solved_for || !snapshot_.resized.empty() ||
                        memory_.node_changes != snapshot_.node_changes;
   return changed && (RoundIsOver() || memory_.claims.empty());
+}
+
+// Who has left, and who was named GPUs and found no place for what it asks for beside them
+// (May::take_others).
+void TimeSharing::ForgetUnplaced() {
+  const auto is_gone = [this](const auto& unit) {
+    return !index_.contains(unit.first.first) || !index_.contains(unit.first.second);
+  };
+  std::erase_if(memory_.claims, is_gone);
+  std::erase_if(memory_.places, [&](const auto& place) {
+    if (is_gone(place)) {
+      return true;
+    }
+    const JobId job = place.first.first;
+    const JobSpec& spec = snapshot_.jobs->spec(job);
+    return spec.traits != nullptr && spec.traits->request &&
+           snapshot_.jobs->grant(job).slices.empty();
+  });
 }
 
 // What each unit has been owed and has had since the last decision.
@@ -130,11 +148,6 @@ void TimeSharing::Occupy(const Slices& slices, bool taken) {
 // A pair of which one has left goes on alone where it is; so does who holds GPUs of which nothing
 // is remembered, and who was given others of the type that was named (May::take_others).
 void TimeSharing::KeepHolders() {
-  const auto is_gone = [this](const auto& unit) {
-    return !index_.contains(unit.first.first) || !index_.contains(unit.first.second);
-  };
-  std::erase_if(memory_.claims, is_gone);
-  std::erase_if(memory_.places, is_gone);
   for (auto& [unit, place] : memory_.places) {
     if (unit.first == unit.second) {
       const Grant& grant = snapshot_.jobs->grant(unit.first);
@@ -310,6 +323,7 @@ void TimeSharing::Choose(const std::vector<Candidate>& candidates) {
 
 Proposal TimeSharing::Decide() {
   const bool is_over = RoundIsOver();
+  KeepHolders();
   Choose(Candidates(is_over));
   memory_.places = std::move(chosen_);
   Proposal proposal;

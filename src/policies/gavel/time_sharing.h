@@ -82,6 +82,7 @@ class TimeSharing {
   [[nodiscard]] bool RoundIsOver() const;
   [[nodiscard]] std::size_t IndexOf(JobId job) const;
   [[nodiscard]] static std::vector<JobId> MembersOf(const SharingUnit& unit);
+  void ForgetUnplaced();
   void CountTime();
   // The places of the units that still hold them.
   void KeepHolders();
