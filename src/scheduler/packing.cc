@@ -96,10 +96,9 @@ std::optional<Slices> Packing::Choose(const FreeGpus& free, const JobSpec& job,
   if (choice == nullptr && !requests_.limits()) {
     return ChooseAmong(free, job, demand);
   }
-  FreeGpus seen = SeenBy(free, requests_, demand.gpus, choice);
-  return choice != nullptr && choice->rules != nullptr
-             ? ChooseAsked(std::move(seen), job, demand, kind)
-             : ChooseAmong(seen, job, demand);
+  const FreeGpus seen = SeenBy(free, requests_, demand.gpus, choice);
+  return choice != nullptr && choice->rules != nullptr ? ChooseAsked(seen, job, demand, kind)
+                                                       : ChooseAmong(seen, job, demand);
 }
 
 // As if nothing were free on nodes that the job avoids, and on the others no more GPUs than there
@@ -137,7 +136,7 @@ FreeGpus Packing::SeenBy(const FreeGpus& free, const model::RequestBook& book, i
 
 // Where it asks for a number of nodes, on these; else where the placement says. If no node has room
 // for what lies on one node elsewhere, on several.
-std::optional<Slices> Packing::ChooseAsked(FreeGpus seen, const JobSpec& job, Demand demand,
+std::optional<Slices> Packing::ChooseAsked(const FreeGpus& seen, const JobSpec& job, Demand demand,
                                            int kind) const {
   const NodeChoices::Choice& choice = choices_->Of(kind);
   std::optional<Slices> chosen;

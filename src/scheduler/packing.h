@@ -99,8 +99,8 @@ class Packing {
                                            model::NodeClassSet but);
   [[nodiscard]] std::optional<Slices> Choose(const FreeGpus& free, const JobSpec& job,
                                              const Demand& demand, int kind) const;
-  [[nodiscard]] std::optional<Slices> ChooseAsked(FreeGpus seen, const JobSpec& job, Demand demand,
-                                                  int kind) const;
+  [[nodiscard]] std::optional<Slices> ChooseAsked(const FreeGpus& seen, const JobSpec& job,
+                                                  Demand demand, int kind) const;
   [[nodiscard]] const NodeChoices::Choice* RestrictedBy(int kind) const;
   [[nodiscard]] std::vector<model::NodeOffer> OffersIn(const FreeGpus& seen) const;
   [[nodiscard]] const FreeGpus& PartFor(const NodeChoices::Choice& choice, FreeGpus Free::*part,
