@@ -25,14 +25,10 @@ struct SlurmCommand {
   int (*run)(const std::vector<std::string>& words);
 };
 constexpr std::array kSlurmCommands{
-    SlurmCommand{"sacct", Sacct},
-    SlurmCommand{"salloc", Salloc},
-    SlurmCommand{"sbatch", Sbatch},
-    SlurmCommand{"scancel", Scancel},
-    SlurmCommand{"scontrol", Scontrol},
-    SlurmCommand{"sinfo", Sinfo},
-    SlurmCommand{"squeue", Squeue},
-    SlurmCommand{"srun", Srun},
+    SlurmCommand{"sacct", Sacct},       SlurmCommand{"salloc", Salloc},
+    SlurmCommand{"sbatch", Sbatch},     SlurmCommand{"scancel", Scancel},
+    SlurmCommand{"scontrol", Scontrol}, SlurmCommand{"sinfo", Sinfo},
+    SlurmCommand{"squeue", Squeue},     SlurmCommand{"srun", Srun},
 };
 
 }  // namespace
