@@ -8,6 +8,7 @@
 #include <string>
 
 #include "originals/originals.h"
+#include "support/equal_costs.h"
 #include "support/hand_made_jobs.h"
 
 namespace trainyard::originals {
@@ -28,14 +29,6 @@ TEST(PolluxPublishedTest, BehindTheSecondDistributedJobNobodyKeepsANode) {
   EXPECT_EQ(matrix, Matrix({{2, 2, 0}, {0, 0, 1}, {0, 0, 0}, {0, 0, 2}}));
 }
 
-class FreeOfCost final : public RestartCosts {
- public:
-  [[nodiscard]] Duration Of(const JobSpec& /*job*/, Change /*change*/,
-                            int /*gpus*/) const override {
-    return Duration{0};
-  }
-};
-
 TEST(PolluxPublishedTest, AJobBeginsWithOneGpu) {
   Result<Components> made = base::MakeFrom(Originals(), ComponentKind::kPolicy,
                                            ParseNamedOptions("pollux-published").value(), {});
@@ -44,7 +37,7 @@ TEST(PolluxPublishedTest, AJobBeginsWithOneGpu) {
   const std::unique_ptr<Memory> memory = policy.NewMemory();
   Profiles profiles;
   profiles.Set("net", {{1, 1}, {4, 4}});
-  const FreeOfCost costs;
+  const EqualCosts costs;
   Cluster cluster;
   cluster.nodes = {{.name = "0", .gpus = 4}};
   HandMadeJobs jobs;

@@ -17,6 +17,7 @@
 #include "policies/sia/assignment.h"
 #include "policies/sia/sia.h"
 #include "profile/goodput/training_model.h"
+#include "support/equal_costs.h"
 #include "support/golden_rows.h"
 #include "support/hand_made_jobs.h"
 #include "support/reference.h"
@@ -105,14 +106,6 @@ Recorded ReadRun() {
   });
   return run;
 }
-
-class NoCosts final : public RestartCosts {
- public:
-  [[nodiscard]] Duration Of(const JobSpec& /*job*/, Change /*change*/,
-                            int /*gpus*/) const override {
-    return Duration{0};
-  }
-};
 
 class Replay {
  public:
@@ -320,7 +313,7 @@ class Replay {
 
   const Recorded& run_;
   const profile::TrainingRules rules_;
-  const NoCosts costs_;
+  const EqualCosts costs_;
   Cluster cluster_;
   std::unique_ptr<ExecutionModel> rates_;
   std::unique_ptr<Policy> policy_;

@@ -10,18 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "support/equal_costs.h"
 #include "support/hand_made_jobs.h"
 
 namespace trainyard {
-
-class NoCosts final : public RestartCosts {
- public:
-  [[nodiscard]] Duration Of(const JobSpec& /*job*/, Change /*change*/,
-                            int /*gpus*/) const override {
-    return cost;
-  }
-  Duration cost{0};
-};
 
 using Ids = std::vector<std::size_t>;
 
@@ -94,7 +86,7 @@ class ChronusTest : public testing::Test {
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;
   ChangingJobs jobs_;
-  NoCosts costs_;
+  EqualCosts costs_;
   std::vector<double> left_;
   Ids running_;
   Ids ended_;

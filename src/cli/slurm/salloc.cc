@@ -14,14 +14,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "cli/running.h"
 #include "cli/slurm/allocation.h"
 #include "cli/slurm/slurm_commands.h"
 #include "requests/slurm/sbatch_options.h"
@@ -112,15 +115,10 @@ Given OfAllocation(const SlurmWords& words) {
 
 std::string NameOf(const std::string& command) { return command.substr(command.rfind('/') + 1); }
 
-std::string OwnProgram() {
-  std::array<char, 4096> path{};
-  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(0, size))};
-}
-
 std::string Here() {
-  std::array<char, 4096> folder{};
-  return getcwd(folder.data(), folder.size()) == nullptr ? "/" : folder.data();
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error).string();
+  return error ? "/" : folder;
 }
 
 [[noreturn]] void Become(const char* command, std::vector<std::string> words, int status) {
@@ -142,7 +140,7 @@ std::string Here() {
 
 // Runs srun on the first node of the job; the command itself where it is to have the terminal.
 [[noreturn]] void BecomeStep(std::uint64_t job, const SlurmWords& words, bool in_folder) {
-  std::vector<std::string> step{OwnProgram(), "attach", std::to_string(job)};
+  std::vector<std::string> step{ThisProgram(), "attach", std::to_string(job)};
   if (words.Has("pty")) {
     step.insert(step.end(), {"--pty", "--"});
     if (in_folder) {
@@ -172,7 +170,7 @@ std::vector<std::string> VariablesOf(std::uint64_t job) {
       "SLURM_GTIDS=",  "SLURM_TASK_PID=", "SLURM_LAUNCH_NODE_IPADDR="};
   std::vector<std::string> variables;
   const std::string command =
-      fmt::format("'{}' attach {} --no-pty -- env -0 </dev/null", OwnProgram(), job);
+      fmt::format("'{}' attach {} --no-pty -- env -0 </dev/null", ThisProgram(), job);
   std::string said;
   if (std::FILE* const pipe = popen(command.c_str(), "r")) {
     std::array<char, 4096> piece{};

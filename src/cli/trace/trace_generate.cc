@@ -214,12 +214,18 @@ Status SetFigure(GenerateCommand& command) {
   return {};
 }
 
+// Of generators that add to it for their streams.
+Status CheckSeed(const GenerateCommand& command) {
+  return command.seed >> 63U == 0
+             ? Status()
+             : InvalidArgument(
+                   fmt::format("--seed is {}; expected a number below 2^63 with --style {}",
+                               command.seed, command.style));
+}
+
 Status SetParameters(GenerateCommand& command) {
   RETURN_IF_ERROR(Require(command, {"--jobs", "--mean-interarrival"}));
-  if (command.seed >> 63U != 0) {
-    return InvalidArgument(fmt::format(
-        "--seed is {}; expected a number below 2^63 with --style elasticflow", command.seed));
-  }
+  RETURN_IF_ERROR(CheckSeed(command));
   command.elasticflow.jobs = command.jobs;
   command.elasticflow.seed = command.seed;
   command.elasticflow.largest_job = command.largest_job;
@@ -294,10 +300,7 @@ Status SetEvenHours(const std::string& text, trace::GavelOptions& options) {
 
 Result<std::vector<JobSpec>> GenerateGavel(GenerateCommand& command) {
   RETURN_IF_ERROR(Require(command, {"--jobs", "--profiles"}));
-  if (command.seed >> 63U != 0) {
-    return InvalidArgument(
-        fmt::format("--seed is {}; expected a number below 2^63 with --style gavel", command.seed));
-  }
+  RETURN_IF_ERROR(CheckSeed(command));
   if (command.Has("--even-hours")) {
     RETURN_IF_ERROR(SetEvenHours(command.even_hours, command.gavel));
     if (command.gavel.priorities) {

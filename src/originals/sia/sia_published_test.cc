@@ -14,6 +14,7 @@
 #include "originals/sia/placement_published.h"
 #include "originals/sia/utilities_published.h"
 #include "profile/goodput/goodput_report.h"
+#include "support/equal_costs.h"
 #include "support/hand_made_jobs.h"
 
 namespace trainyard::originals {
@@ -87,14 +88,6 @@ TEST(SiaPublishedTest, AnotherTypeIsAsTheFirstKnownOneTimesTheRatio) {
   EXPECT_EQ(PublishedMostGpus(types), 2);
 }
 
-class FreeOfCost final : public RestartCosts {
- public:
-  [[nodiscard]] Duration Of(const JobSpec& /*job*/, Change /*change*/,
-                            int /*gpus*/) const override {
-    return Duration{0};
-  }
-};
-
 TEST(SiaPublishedTest, AJobBeginsWithOneGpuAndThenMayHaveTwo) {
   Result<Components> made = base::MakeFrom(originals::Originals(), ComponentKind::kPolicy,
                                            ParseNamedOptions("sia-published").value(), {});
@@ -103,7 +96,7 @@ TEST(SiaPublishedTest, AJobBeginsWithOneGpuAndThenMayHaveTwo) {
   const std::unique_ptr<Memory> memory = policy.NewMemory();
   Profiles profiles;
   profiles.Set("net", {{1, 1}, {4, 4}});
-  const FreeOfCost costs;
+  const EqualCosts costs;
   Cluster cluster;
   cluster.nodes = {{.name = "0", .gpus = 4, .gpu_type = "a"},
                    {.name = "1", .gpus = 4, .gpu_type = "b"}};

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/slices.h"
 #include "policies/gavel/pair_book.h"
 
 namespace trainyard::policies {
@@ -15,20 +16,6 @@ namespace {
 constexpr double kMostRoundsAhead = 2;  // that a unit may have been served more than its share
 constexpr double kStay = 10;            // a change pays if a job then trains so many times its cost
 constexpr double kNoShare = 1e-9;
-
-std::uint64_t AllOf(int gpus) {
-  return gpus >= kMaxGpusPerNode ? ~std::uint64_t{0}
-                                 : (std::uint64_t{1} << static_cast<unsigned>(gpus)) - 1;
-}
-
-std::uint64_t LowestOf(std::uint64_t free, int gpus) {
-  std::uint64_t lowest = 0;
-  for (; gpus > 0; --gpus) {
-    lowest |= free & (~free + 1);
-    free &= free - 1;
-  }
-  return lowest;
-}
 
 }  // namespace
 
@@ -39,7 +26,7 @@ TimeSharing::TimeSharing(const Snapshot& snapshot, const ProblemOf& of, Duration
     index_[of.problem().jobs[i].id] = i;
   }
   for (std::size_t i = 0; i < snapshot.cluster->nodes.size(); ++i) {
-    free_.push_back(snapshot.up(NodeAt(i)) ? AllOf(snapshot.cluster->nodes[i].gpus) : 0);
+    free_.push_back(snapshot.up(NodeAt(i)) ? model::AllGpus(snapshot.cluster->nodes[i].gpus) : 0);
   }
   ForgetUnplaced();
   CountTime();
@@ -274,13 +261,15 @@ std::optional<Slices> TimeSharing::FindPlace(const SharingUnit& unit, std::size_
   const auto one = std::find_if(nodes.begin(), nodes.end(),
                                 [gpus](const auto& node) { return node.first >= gpus; });
   if (one != nodes.end()) {
-    return Slices{{.node = one->second, .gpus = LowestOf(free_[Index(one->second)], gpus)}};
+    return Slices{
+        {.node = one->second, .gpus = model::LowestGpus(free_[Index(one->second)], gpus)}};
   }
   Slices slices;
   int left = gpus;
   for (auto node = nodes.rbegin(); node != nodes.rend() && left > 0; ++node) {
     const int taken = std::min(left, node->first);
-    slices.push_back({.node = node->second, .gpus = LowestOf(free_[Index(node->second)], taken)});
+    slices.push_back(
+        {.node = node->second, .gpus = model::LowestGpus(free_[Index(node->second)], taken)});
     left -= taken;
   }
   if (left > 0) {

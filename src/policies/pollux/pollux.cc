@@ -11,9 +11,10 @@
 #include <tuple>
 
 #include "base/try.h"
+#include "model/slices.h"
+#include "policies/at_intervals.h"
 #include "policies/policies.h"
 #include "policies/pollux/keep_places.h"
-#include "policies/snapshot_digest.h"
 
 namespace trainyard::policies {
 namespace {
@@ -76,8 +77,7 @@ class FreeMasks {
   explicit FreeMasks(const Cluster& cluster) {
     free_.reserve(cluster.nodes.size());
     for (const NodeSpec& node : cluster.nodes) {
-      free_.push_back(node.gpus >= kMaxGpusPerNode ? ~std::uint64_t{0}
-                                                   : (std::uint64_t{1} << node.gpus) - 1);
+      free_.push_back(model::AllGpus(node.gpus));
     }
   }
   // The lowest of them among these, so many if there are.
@@ -267,22 +267,6 @@ SearchProblem Pollux::ProblemOf(std::span<const JobView> jobs, const Snapshot& s
   return problem;
 }
 
-bool Pollux::SeesNothingNew(const Snapshot& snapshot, PolluxMemory& last) const {
-  constexpr int kTimesOlder = 10;  // by a tenth
-  const std::uint64_t now = DigestOf(snapshot);
-  if (Limits().patience && last.allocations > 0 && now == last.searched &&
-      (snapshot.now - last.searched_at) * kTimesOlder < last.youngest) {
-    return true;
-  }
-  last.searched = now;
-  last.searched_at = snapshot.now;
-  last.youngest = Duration::max();
-  for (const JobId id : snapshot.jobs->live()) {
-    last.youngest = std::min(last.youngest, snapshot.now - snapshot.jobs->spec(id).submit);
-  }
-  return false;
-}
-
 Proposal Pollux::Allocate(const Snapshot& snapshot, PolluxMemory& last) const {
   const std::vector<JobView> jobs = JobsInOrder(snapshot);
   NoteHeld(jobs, snapshot.cluster->nodes.size(), last);
@@ -312,24 +296,12 @@ Proposal Pollux::Allocate(const Snapshot& snapshot, PolluxMemory& last) const {
 
 Proposal Pollux::Decide(const Snapshot& snapshot, Memory* memory) const {
   auto& last = static_cast<PolluxMemory&>(*memory);
-  if (snapshot.jobs->live().empty()) {
-    return {};
-  }
-  if (snapshot.now >= last.next) {
-    last.next = snapshot.now + settings_.interval;
-    Proposal proposal =
-        SeesNothingNew(snapshot, last) ? ProposalToKeep(*snapshot.jobs) : Allocate(snapshot, last);
-    // Where nobody gets GPUs time and again, time alone changes nothing.
-    const bool in_vain = proposal.demands.empty();
-    if (!in_vain || !last.in_vain) {
-      proposal.wake_at = last.next;
-    }
-    last.in_vain = in_vain;
-    return proposal;
-  }
-  Proposal proposal = ProposalToKeep(*snapshot.jobs);
-  proposal.wake_at = last.next;
-  return proposal;
+  return AtIntervals(snapshot, settings_.interval, last.last, [&] {
+    const bool may_rest = Limits().patience && last.allocations > 0;
+    return last.last.Repeats(snapshot, DigestOf(snapshot).value(), may_rest)
+               ? ProposalToKeep(*snapshot.jobs)
+               : Allocate(snapshot, last);
+  });
 }
 
 std::span<const OptionSpec> PolluxOptions() { return kPolluxOptions; }

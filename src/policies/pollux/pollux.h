@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "policies/at_intervals.h"
 #include "policies/pollux/allocation_search.h"
 #include "policies/pollux/speedups.h"
 #include "trainyard/component_entry.h"
@@ -29,22 +30,15 @@ struct HeldBefore {
 };
 
 struct PolluxMemory final : Memory {
-  TimePoint next = TimePoint::min();  // allocation
-  std::uint64_t allocations = 0;      // so far
-  bool in_vain = false;               // nobody got GPUs at the last one
-  // When the last search began, of what, and the age of the youngest job then.
-  TimePoint searched_at{};
-  std::uint64_t searched = 0;
-  Duration youngest{0};
+  LastAllocation last;
+  std::uint64_t allocations = 0;     // so far
   std::map<JobId, HeldBefore> held;  // by live job
   // The front of the last search, and the jobs of its rows; columns are nodes.
   std::vector<JobId> rows;
   std::vector<AllocationMatrix> front;
   GoodputCache goodput;  // work saved
 
-  void Serialize(StateStream& state) override {
-    state(next, allocations, in_vain, searched_at, searched, youngest, held, rows, front);
-  }
+  void Serialize(StateStream& state) override { state(last, allocations, held, rows, front); }
 };
 
 struct PolluxSettings {
@@ -94,7 +88,6 @@ class Pollux : public Policy {
   [[nodiscard]] SearchProblem ProblemOf(std::span<const JobView> jobs, const Snapshot& snapshot,
                                         PolluxMemory& last) const;
   // Whether a search would see what the last one has seen, but for ages that have hardly grown.
-  [[nodiscard]] bool SeesNothingNew(const Snapshot& snapshot, PolluxMemory& last) const;
   [[nodiscard]] Proposal Allocate(const Snapshot& snapshot, PolluxMemory& last) const;
 
   const PolluxSettings settings_;

@@ -10,18 +10,11 @@
 #include "policies/policies.h"
 #include "policies/pollux/speedups.h"
 #include "profile/goodput/goodput_report.h"
+#include "support/equal_costs.h"
 #include "support/hand_made_jobs.h"
 
 namespace trainyard::policies {
 namespace {
-
-class FixedCosts final : public RestartCosts {
- public:
-  [[nodiscard]] Duration Of(const JobSpec& /*job*/, Change /*change*/,
-                            int /*gpus*/) const override {
-    return FromSeconds(30);
-  }
-};
 
 // Of a training that scales well, the better the noisier it is.
 profile::GoodputReport ReportOf(int tried, double noise) {
@@ -90,7 +83,7 @@ class PolluxTest : public testing::Test {
   }
 
   Profiles profiles_;
-  FixedCosts costs_;
+  EqualCosts costs_{FromSeconds(30)};
   Cluster cluster_;
   ChangingJobs jobs_;
   std::map<JobId, std::vector<Metric>> reported_;

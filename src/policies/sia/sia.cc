@@ -11,11 +11,11 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "policies/at_intervals.h"
 #include "policies/policies.h"
 #include "policies/sia/assignment.h"
 #include "policies/sia/job_choices.h"
 #include "policies/sia/node_places.h"
-#include "policies/snapshot_digest.h"
 
 namespace trainyard::policies {
 namespace {
@@ -268,48 +268,19 @@ void Sia::Note(const Snapshot& snapshot, SiaMemory& memory) const {
   memory.jobs = std::move(jobs);
 }
 
-bool Sia::SeesNothingNew(const Snapshot& snapshot, SiaMemory& last) const {
-  constexpr int kTimesOlder = 10;  // by a tenth
-  std::uint64_t now = DigestOf(snapshot);
-  for (const auto& [id, job] : last.jobs) {
-    // Who may not be moved yet.
-    now = (now ^ (snapshot.jobs->at(id).debt > Duration{0} ? 2U : 1U)) * 0x100000001B3U;
-  }
-  if (MayRest() && now == last.solved &&
-      (snapshot.now - last.solved_at) * kTimesOlder < last.youngest) {
-    return true;
-  }
-  last.solved = now;
-  last.solved_at = snapshot.now;
-  last.youngest = Duration::max();
-  for (const JobId id : snapshot.jobs->live()) {
-    last.youngest = std::min(last.youngest, snapshot.now - snapshot.jobs->spec(id).submit);
-  }
-  return false;
-}
-
 Proposal Sia::Decide(const Snapshot& snapshot, Memory* memory) const {
   auto& last = static_cast<SiaMemory&>(*memory);
-  if (snapshot.jobs->live().empty()) {
-    return {};
-  }
-  if (snapshot.now < last.next) {
-    Proposal proposal = ProposalToKeep(*snapshot.jobs);
-    proposal.wake_at = last.next;
-    return proposal;
-  }
-  last.next = snapshot.now + settings_.interval;
-  Note(snapshot, last);
-  Proposal proposal = SeesNothingNew(snapshot, last)
-                          ? ProposalToKeep(*snapshot.jobs)
-                          : Proposal{.demands = Allocate(snapshot, last)};
-  // Where nobody gets GPUs time and again, time alone changes nothing.
-  const bool in_vain = proposal.demands.empty();
-  if (!in_vain || !last.in_vain) {
-    proposal.wake_at = last.next;
-  }
-  last.in_vain = in_vain;
-  return proposal;
+  return AtIntervals(snapshot, settings_.interval, last.last, [&] {
+    Note(snapshot, last);
+    base::Fnv1a now = DigestOf(snapshot);
+    for (const auto& [id, job] : last.jobs) {
+      // Who may not be moved yet.
+      now.Add(std::uint64_t{snapshot.jobs->at(id).debt > Duration{0} ? 2U : 1U});
+    }
+    return last.last.Repeats(snapshot, now.value(), MayRest())
+               ? ProposalToKeep(*snapshot.jobs)
+               : Proposal{.demands = Allocate(snapshot, last)};
+  });
 }
 
 std::span<const OptionSpec> SiaOptions() { return kSiaOptions; }

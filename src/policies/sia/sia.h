@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policies/at_intervals.h"
 #include "policies/sia/known_training.h"
 #include "trainyard/component_entry.h"
 #include "trainyard/state.h"
@@ -30,17 +31,10 @@ struct SiaJobMemory {
 };
 
 struct SiaMemory final : Memory {
-  TimePoint next = TimePoint::min();  // allocation
-  bool in_vain = false;               // nobody got GPUs at the last one
-  // When the last program was solved, of what, and the age of the youngest job then.
-  TimePoint solved_at{};
-  std::uint64_t solved = 0;
-  Duration youngest{0};
+  LastAllocation last;
   std::map<JobId, SiaJobMemory> jobs;  // by live job
 
-  void Serialize(StateStream& state) override {
-    state(next, in_vain, solved_at, solved, youngest, jobs);
-  }
+  void Serialize(StateStream& state) override { state(last, jobs); }
 };
 
 struct SiaSettings {
@@ -79,7 +73,6 @@ class Sia : public Policy {
 
   // What live jobs hold and have reported; forgets the others.
   void Note(const Snapshot& snapshot, SiaMemory& memory) const;
-  [[nodiscard]] bool SeesNothingNew(const Snapshot& snapshot, SiaMemory& last) const;
 
   const SiaSettings settings_;
 };

@@ -15,18 +15,11 @@
 #include "policies/sia/job_choices.h"
 #include "policies/sia/node_places.h"
 #include "profile/goodput/goodput_report.h"
+#include "support/equal_costs.h"
 #include "support/hand_made_jobs.h"
 
 namespace trainyard::policies {
 namespace {
-
-class SiaCosts final : public RestartCosts {
- public:
-  [[nodiscard]] Duration Of(const JobSpec& /*job*/, Change /*change*/,
-                            int /*gpus*/) const override {
-    return FromSeconds(30);
-  }
-};
 
 // Of a training that scales well. `speed`: of the type of GPU.
 profile::GoodputReport SiaReport(int tried, const std::string& type, double speed = 1) {
@@ -113,7 +106,7 @@ class SiaTest : public testing::Test {
   Cluster cluster_;
   ChangingJobs jobs_;
   Profiles profiles_;
-  SiaCosts costs_;
+  EqualCosts costs_{FromSeconds(30)};
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Memory> memory_;
   std::map<JobId, std::vector<Metric>> reported_;

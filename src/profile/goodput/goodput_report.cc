@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "base/fnv.h"
+
 namespace trainyard::profile {
 namespace {
 
@@ -67,10 +69,11 @@ std::int64_t NumberOfType(std::string_view gpu_type) {
   if (gpu_type.empty()) {
     return 0;
   }
-  std::uint64_t number = 0xCBF29CE484222325U;
+  base::Fnv1a hash;
   for (const char c : gpu_type) {
-    number = (number ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    hash.Add(std::uint64_t{static_cast<unsigned char>(c)});
   }
+  const std::uint64_t number = hash.value();
   return static_cast<std::int64_t>(
       std::max<std::uint64_t>((number ^ (number >> 48U)) & ((std::uint64_t{1} << 48U) - 1), 1));
 }

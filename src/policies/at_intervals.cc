@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/snapshot_digest.h"
+#include "policies/at_intervals.h"
 
-#include <bit>
+#include <algorithm>
 
 namespace trainyard::policies {
 namespace {
 
-class Fingerprint {
- public:
-  void Add(std::uint64_t number) { value_ = (value_ ^ number) * 0x100000001B3U; }
-  void Add(double number) { Add(std::bit_cast<std::uint64_t>(number)); }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xCBF29CE484222325U;
-};
-
-void AddJob(const JobView& job, Fingerprint& print) {
+void AddJob(const JobView& job, base::Fnv1a& print) {
   print.Add(std::uint64_t{Index(job.id)});
   print.Add(static_cast<std::uint64_t>(job.spec->gpus));
   if (job.spec->traits) {
@@ -36,14 +26,14 @@ void AddJob(const JobView& job, Fingerprint& print) {
 
 }  // namespace
 
-std::uint64_t DigestOf(const Snapshot& snapshot) {
-  Fingerprint print;
+base::Fnv1a DigestOf(const Snapshot& snapshot) {
+  base::Fnv1a print;
   print.Add(snapshot.node_changes);
   print.Add(snapshot.cluster->nodes.size());
   for (const JobId id : snapshot.jobs->live()) {
     AddJob(snapshot.jobs->at(id), print);
   }
-  return print.value();
+  return print;
 }
 
 Proposal ProposalToKeep(const JobTable& jobs) {
@@ -54,6 +44,20 @@ Proposal ProposalToKeep(const JobTable& jobs) {
     }
   }
   return proposal;
+}
+
+bool LastAllocation::Repeats(const Snapshot& snapshot, std::uint64_t digest, bool may_rest) {
+  constexpr int kTimesOlder = 10;  // by a tenth
+  if (may_rest && digest == of && (snapshot.now - at) * kTimesOlder < youngest) {
+    return true;
+  }
+  of = digest;
+  at = snapshot.now;
+  youngest = Duration::max();
+  for (const JobId id : snapshot.jobs->live()) {
+    youngest = std::min(youngest, snapshot.now - snapshot.jobs->spec(id).submit);
+  }
+  return false;
 }
 
 }  // namespace trainyard::policies
