@@ -34,6 +34,7 @@ constexpr std::array kMetricNames{
     MetricName{"queueing_delay_mean", "mean wait for the first GPUs", "s", 1},
     MetricName{"waiting_time_mean", "mean time without GPUs", "s", 1},
     MetricName{"preemptions", "preemptions", "", 0},
+    MetricName{"gpu_hours_mean", "mean GPU-hours of a job", "h", 2},
     MetricName{"gpus_used", "mean GPUs in use", "", 1},
     MetricName{"jobs_pending", "mean waiting jobs", "", 1},
     MetricName{"cluster_efficiency", "mean cluster efficiency", "", 3},
@@ -131,7 +132,9 @@ void AddWaits(const Jobs& jobs, CellData& data) {
   results::MeanDuration delays;
   results::MeanDuration waits;
   double preemptions = 0;
+  double service = 0;  // GPU-seconds
   for (const results::JobResult* job : jobs) {
+    service += job->attained_service;
     if (const std::optional<Duration> delay = results::QueueingDelay(*job)) {
       delays.Add(*delay);
     }
@@ -143,6 +146,9 @@ void AddWaits(const Jobs& jobs, CellData& data) {
   Set(data, "queueing_delay_mean", delays.seconds());
   Set(data, "waiting_time_mean", waits.seconds());
   Set(data, "preemptions", preemptions);
+  if (!jobs.empty()) {
+    Set(data, "gpu_hours_mean", service / kHour / static_cast<double>(jobs.size()));
+  }
 }
 
 // Jobs of each window by their submission: all, and those that met their deadline.

@@ -36,6 +36,7 @@ TEST(CellDataTest, MeasuresAllJobs) {
   EXPECT_DOUBLE_EQ(*data.Number("deadline_ratio"), 0.25);
   EXPECT_DOUBLE_EQ(*data.Number("queueing_delay_mean"), (0 + 30 + 20) / 3.0);
   EXPECT_DOUBLE_EQ(*data.Number("preemptions"), 2);
+  EXPECT_DOUBLE_EQ(*data.Number("gpu_hours_mean"), (200 + 20.5 + 1280) / 3600 / 5);
   EXPECT_DOUBLE_EQ(*data.Number("gpus_used"), 5);
   EXPECT_DOUBLE_EQ(*data.Number("jobs_pending"), 2);
   EXPECT_FALSE(data.Number("throughput"));

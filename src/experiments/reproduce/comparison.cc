@@ -158,7 +158,7 @@ class Rows {
     }
   }
 
-  // Of a run that is not in the experiment: one row for the paper and its artifact.
+  // Of a run that is not in the experiment: one row for the paper, its artifact and sound mode.
   void AddPublished(const PublishedValue& value) {
     ComparisonRow row{.run = value.run, .quantity = value.quantity, .note = value.not_run};
     for (const auto& [axis, at] : value.place) {
@@ -169,6 +169,7 @@ class Rows {
     });
     if (same != rows_.end()) {
       SetPublished(*same, value);
+      same->note = value.not_run;
       return;
     }
     SetPublished(row, value);

@@ -32,6 +32,26 @@ TEST(ComparisonTest, APlaceHasOneRowForThePaperItsArtifactOursAndSoundMode) {
   EXPECT_EQ(rows.back().note, "another program");
 }
 
+TEST(ComparisonTest, ARunThatIsNotMadeAsPublishedMayBeThereInSoundMode) {
+  const Result<FigureSpec> spec =
+      ParseFigure("x/one", "one.toml",
+                  "[[trace]]\nname = \"t\"\npath = \"t.csv\"\n[[cluster]]\nname = \"c\"\n"
+                  "spec = \"2x4\"\n[[run]]\nlabel = \"D (sound)\"\n[[panel]]\n"
+                  "metric = \"jct_mean\"\n[[published]]\nmetric = \"jct_mean\"\nsource = \"s\"\n"
+                  "digits = 0\n[published.values]\nD = 5\n[published.not_run]\nD = \"not there\"\n",
+                  "/ref");
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  FigureData data(1);
+  data[0].emplace().numbers["jct_mean"] = 4;
+  const std::vector<CellResult> results(1);
+  const std::vector<ComparisonRow> rows = RowsOf(spec.value(), data, results);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].paper->value, 5);
+  EXPECT_EQ(rows[0].sound->value, 4);
+  EXPECT_FALSE(rows[0].ours);
+  EXPECT_EQ(rows[0].note, "not there");
+}
+
 // A re-run with other settings is shown, and nothing is made of it.
 TEST(ComparisonTest, AnArtifactWithOtherSettingsIsNotComparedWithOurs) {
   const std::vector<ComparisonRow> rows = SmallOutcome().rows;

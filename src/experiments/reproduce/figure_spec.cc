@@ -271,7 +271,7 @@ class Reader {
                          spec_.IsAt(i, value.place) && spec_.IsFirstDraw(i);
       cells += meant ? 1U : 0U;
     }
-    if (value.not_run.empty() ? cells != 1 : HasRun(value.run)) {
+    if (cells != (value.not_run.empty() ? 1 : 0)) {
       return section.BadAt(
           number.line,
           fmt::format("a value of '{}', of which {} cells are meant; expected one, or none and a "

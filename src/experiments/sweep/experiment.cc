@@ -211,9 +211,9 @@ class Parser {
   // Columns of the results, and the placeholder.
   static constexpr std::array<std::string_view, 5> kReserved{"reference", "id", "position",
                                                              "status", "reason"};
-  static constexpr std::array<std::string_view, 10> kRunKeys{
-      "label",    "policy", "placement", "admission", "tuning",
-      "profiles", "preset", "seed",      "until",     "track"};
+  static constexpr std::array<std::string_view, 12> kRunKeys{
+      "label",  "policy", "placement", "admission", "tuning", "profiles",
+      "preset", "seed",   "until",     "track",     "path",   "format"};
 
   Status ReadRoot() {
     return io::FirstFailure(
@@ -468,12 +468,31 @@ class Parser {
          table.Read("admission", cell.names.admission), table.Read("tuning", cell.names.tuning),
          table.Read("preset", cell.names.preset), table.Read("profiles", cell.profiles),
          table.ReadSeed(cell.seed), table.ReadSeconds("until", cell.until),
-         table.Read("track", cell.track)});
+         table.Read("track", cell.track), SetForm(table, cell.trace)});
     cell.profiles = cell.profiles == "none" ? "" : Resolved(cell.profiles, path_);
     if (!scenario::PresetPath(cell.names.preset).empty()) {
       cell.names.preset = Resolved(cell.names.preset, path_);
     }
     return status;
+  }
+
+  // The jobs of the trace in another form.
+  Status SetForm(const CellTable& table, CellTrace& trace) const {
+    std::string path;
+    std::string format;
+    RETURN_IF_ERROR(io::FirstFailure({table.Read("path", path), table.Read("format", format)}));
+    if (path.empty() && !format.empty()) {
+      return table.section().BadKey("format",
+                                    "'format' of the trace's own file; expected 'path' "
+                                    "beside it, or 'format' in [[trace]]");
+    }
+    if (!path.empty()) {
+      trace.path = Resolved(path, path_);
+      trace.format = format;
+      trace.generate.clear();
+      trace.map.clear();
+    }
+    return {};
   }
 
   const std::string& path_;

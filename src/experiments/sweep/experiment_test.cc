@@ -106,6 +106,23 @@ TEST(ExperimentTest, ARunsProfilesGoBeforeTheTraces) {
   EXPECT_EQ(experiment.cells[0].cluster, "2x4");
 }
 
+TEST(ExperimentTest, ARunMayReadTheJobsInAnotherForm) {
+  const std::string trace =
+      "[[trace]]\nname = \"t\"\ngenerate = {style = \"mix\"}\nformat = \"native\"\nmap = "
+      "\"gpus=n\"\n"
+      "[[cluster]]\nname = \"c\"\nspec = \"2x4\"\n[[run]]\nlabel = \"a\"\n[[run]]\nlabel = \"b\"\n";
+  const Experiment experiment = Parsed(trace + "path = \"other.csv\"\nformat = \"sia\"\n");
+  ASSERT_EQ(experiment.cells.size(), 2U);
+  EXPECT_EQ(experiment.cells[0].trace.path, "");
+  EXPECT_FALSE(experiment.cells[0].trace.generate.empty());
+  EXPECT_EQ(experiment.cells[1].trace.path, "dir/other.csv");
+  EXPECT_EQ(experiment.cells[1].trace.format, "sia");
+  EXPECT_TRUE(experiment.cells[1].trace.generate.empty());
+  EXPECT_EQ(experiment.cells[1].trace.map, "");
+  EXPECT_NE(ErrorOf(trace + "format = \"sia\"\n").find("expected 'path' beside it"),
+            std::string::npos);
+}
+
 TEST(ExperimentTest, OnlyAndExcludeLeaveCombinationsOut) {
   const std::string axes = "[axes]\na = [1, 2, 3]\nb = [\"x\", \"y\"]\n";
   EXPECT_EQ(IdsOf(Parsed(With(axes + "[[only]]\na = 1\n[[only]]\na = [2, 3]\nb = \"y\"\n"))),
