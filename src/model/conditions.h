@@ -19,6 +19,10 @@ inline constexpr int kFieldsBeforeConditions = 24;
 
 // What the reason begins with of a job that has been ended at its time limit.
 inline constexpr std::string_view kOverTimeLimit = "it has reached its time limit";
+// The reason of a job that has been ended since it may not wait again (JobTraits::no_requeue).
+inline constexpr std::string_view kLostNoRequeue =
+    "it has lost its nodes (failed, or drained at once), and --no-requeue says that it does not "
+    "start again";
 
 struct Condition {
   enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton };

@@ -258,3 +258,9 @@ Result<Reply> Submissions::Resize(const Call& call, const v1::ResizeRequest& req
 }
 
 }  // namespace trainyard::live
+  const v1::JobState now = context_.statuses().StateOf(job);
+  if (wanted.no_requeue() && now != v1::WAITING && now != v1::SUBMITTED) {
+    return FailedPrecondition("job " + state.jobs.TextOf(job) +
+                              " was submitted with --no-requeue and would have to start again; "
+                              "expected a job that waits");
+  }

@@ -88,9 +88,7 @@ constexpr std::array kOptions{
     Option{"nice", 0, kOptional, kDone, "it is --priority here, where higher goes first"},
     Option{"no-kill", 'k', kOptional, kNoEffect,
            "it has no effect here: workers of a job run and end together"},
-    Option{"no-requeue", 0, kNone, kNoEffect,
-           "it has no effect here: a policy may preempt every job; after failures of its own none "
-           "starts again unless --max-restarts says so"},
+    Option{"no-requeue", 0, kNone, kDone, "it is --no-requeue here"},
     Option{"nodefile", 'F', kNeeded, kRefused, "it is --node-list here"},
     Option{"nodelist", 'w', kNeeded, kDone, "it is --node-list here"},
     Option{"nodes", 'N', kNeeded, kDone, "it is --nodes here"},
