@@ -311,6 +311,10 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   for (std::size_t i = 0; eligibility_.has_limits() && i < parts_->grants.changed().size(); ++i) {
     eligibility_.WatchLimit(parts_->grants.changed()[i]);
   }
+  for (std::size_t i = 0; eligibility_.awaits_starts() && i < parts_->grants.changed().size();
+       ++i) {
+    eligibility_.Started(parts_->grants.changed()[i]);
+  }
   return {};
 }
 

@@ -25,12 +25,14 @@ inline constexpr std::string_view kLostNoRequeue =
     "start again";
 
 struct Condition {
-  enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton };
+  enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton, kAfter };
   Kind kind{};
   std::vector<std::string> jobs{};  // numbers, in a trace names; none of kSingleton
+  std::vector<int> minutes{};       // of kAfter, for each of the jobs: since it has started
 };
 
-// JobTraits::dependency: "afterok:12:13_4,afternotok:14", "afterany:12?afterok:13", "singleton".
+// JobTraits::dependency: "afterok:12:13_4,afternotok:14", "afterany:12?afterok:13", "singleton",
+// "after:12+5": 5 minutes after the start of job 12.
 struct Dependency {
   bool any = false;  // one of the conditions is enough
   std::vector<Condition> conditions;
