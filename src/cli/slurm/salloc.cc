@@ -80,6 +80,26 @@ std::string Here() {
   _exit(status);
 }
 
+// The srun of scripts with those options that its step has.
+std::vector<std::string> StepWords(const SlurmWords& words, bool in_folder) {
+  std::vector<std::string> step{kSrun};
+  if (!words.Has("disable-status")) {
+    step.emplace_back("--confirm-interrupt");
+  }
+  if (in_folder) {
+    step.insert(step.end(), {"-D", words.Value("chdir").value_or(Here())});
+  }
+  for (const auto& [option, value] : words.options) {
+    const bool of_both = option->name == "cpus-per-task" || in_folder;
+    const OptionPart part = requests::PartOfSrun(option->name);
+    if (part != OptionPart::kCommand && option->name != "chdir" &&
+        (part == OptionPart::kStep || of_both)) {
+      step.push_back(fmt::format("--{}{}{}", option->name, value.empty() ? "" : "=", value));
+    }
+  }
+  return step;
+}
+
 // Runs srun on the first node of the job; the command itself where it is to have the terminal.
 [[noreturn]] void BecomeStep(std::uint64_t job, const SlurmWords& words, bool in_folder) {
   std::vector<std::string> step{ThisProgram(), "attach", std::to_string(job)};
@@ -92,21 +112,9 @@ std::string Here() {
       step.insert(step.end(), {"/bin/sh", "-c", "cd \"$0\"; exec \"$@\"", Here()});
     }
   } else {
-    step.insert(step.end(), {"--no-pty", "--", kSrun});
-    if (!words.Has("disable-status")) {
-      step.emplace_back("--confirm-interrupt");
-    }
-    if (in_folder) {
-      step.insert(step.end(), {"-D", words.Value("chdir").value_or(Here())});
-    }
-    for (const auto& [option, value] : words.options) {
-      const bool of_both = option->name == "cpus-per-task" || in_folder;
-      const OptionPart part = requests::PartOfSrun(option->name);
-      if (part != OptionPart::kCommand && option->name != "chdir" &&
-          (part == OptionPart::kStep || of_both)) {
-        step.push_back(fmt::format("--{}{}{}", option->name, value.empty() ? "" : "=", value));
-      }
-    }
+    step.insert(step.end(), {"--no-pty", "--"});
+    const std::vector<std::string> srun = StepWords(words, in_folder);
+    step.insert(step.end(), srun.begin(), srun.end());
   }
   step.insert(step.end(), words.rest.begin(), words.rest.end());
   Become(kSrun, std::move(step), kFailed);

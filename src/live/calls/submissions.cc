@@ -180,7 +180,7 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
   const std::size_t count = model::CountOf(spec);
   RETURN_IF_ERROR(CheckLimit(count));
   if (request.test_only()) {
-    return Test(job, std::move(spec));
+    return Test(job, spec);
   }
   const bool held = job.launch().hold();
   const bool array = !model::PartOf<JobTraits>(spec).array.empty();
@@ -202,7 +202,7 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
 }
 
 // What the submission would come to. There is no fact in it.
-Reply Submissions::Test(const v1::JobRequest& job, JobSpec spec) const {
+Reply Submissions::Test(const v1::JobRequest& job, const JobSpec& spec) const {
   const LiveState& state = context_.state();
   v1::ClientReply reply;
   v1::SubmitReply& submit = *reply.mutable_submit();

@@ -37,7 +37,7 @@ class Submissions {
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] Status CheckLimit(std::size_t more) const;
   [[nodiscard]] Result<JobSpec> SpecFor(v1::JobRequest& job) const;
-  [[nodiscard]] Reply Test(const v1::JobRequest& job, JobSpec spec) const;
+  [[nodiscard]] Reply Test(const v1::JobRequest& job, const JobSpec& spec) const;
   [[nodiscard]] Reply WithVerdict(const Call& call, JobId job, bool wait);
 
   CallContext& context_;

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
+
+#include "base/text.h"
 
 namespace trainyard::supervisor {
 namespace {
