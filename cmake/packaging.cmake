@@ -18,7 +18,7 @@ install(FILES packaging/trainyard-controller.service packaging/trainyard-agent.s
 install(CODE [[
   set(folder "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/trainyard/slurm")
   file(MAKE_DIRECTORY "${folder}")
-  foreach(name sacct salloc sbatch scancel scontrol sinfo squeue srun)
+  foreach(name sacct salloc sbatch scancel scontrol sinfo squeue srun sstat)
     file(CREATE_LINK ../../../bin/trainyard "${folder}/${name}" SYMBOLIC)
   endforeach()
 ]])

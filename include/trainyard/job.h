@@ -115,6 +115,9 @@ struct JobTraits {
   Slices devices;
   int loader_workers = 0;  // data-loading processes for all its GPUs; 0: not stated
   std::optional<DataSet> data_set;
+  // Once it runs it keeps its GPUs until it ends: no policy preempts, moves or resizes it. Where a
+  // node is lost it ends, and does not wait again. Below all policies: none has to look at it.
+  bool no_requeue = false;
   // That it accepts, sorted, each once: the fastest with room comes first. Or one text with commas:
   // in that order ("H100,A100"). Empty: any.
   std::vector<std::string> gpu_types;

@@ -2,6 +2,7 @@
 #include "engine/eligibility.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -126,6 +127,9 @@ void Eligibility::AddWaits(JobId first, Unit& unit) {
       // One that there is not yet never ends: the job itself stands for it.
       wait.jobs.push_back(Named(number).value_or(Jobs(first, 1)));
     }
+    for (const int minutes : condition.minutes) {
+      wait.delays.emplace_back(std::chrono::minutes(minutes));
+    }
     unit.waits.push_back(std::move(wait));
   }
 }
@@ -137,6 +141,9 @@ void Eligibility::Watch(JobId first, const Unit& unit) {
         std::vector<JobId>& watchers = watchers_[JobAt(i)];
         if (watchers.empty() || watchers.back() != first) {
           watchers.push_back(first);
+        }
+        if (wait.kind == model::Condition::Kind::kAfter && !jobs_[JobAt(i)].started) {
+          start_watchers_[JobAt(i)].push_back(first);
         }
       }
     }
@@ -191,6 +198,14 @@ void Eligibility::Ended(JobId job, bool was_deferred) {
   ready_.insert(first);
 }
 
+void Eligibility::Started(JobId job) {
+  const auto watched = start_watchers_.find(job);
+  if (watched != start_watchers_.end() && jobs_[job].started) {
+    ready_.insert(watched->second.begin(), watched->second.end());
+    start_watchers_.erase(watched);
+  }
+}
+
 void Eligibility::Respecified(JobId job) {
   Arrived(job);
   WatchLimit(job);
@@ -235,7 +250,47 @@ void Eligibility::WatchLimit(JobId job) {
 
 // --------------------------------------------------------------------------------------- judgement
 
+// When it has started, or has ended without; nothing: neither.
+std::optional<TimePoint> Eligibility::StartOf(JobId id) const {
+  const model::JobRecord& job = jobs_[id];
+  return job.started ? std::optional(job.first_start)
+         : HasEnded(job.phase.get())
+             ? std::optional(job.done == kEndOfTime ? TimePoint{} : job.done)
+             : std::nullopt;
+}
+
+// Of the jobs whose start is waited for, those that have started some time ago, or just now.
+void Eligibility::AwaitDelays(JobId first, const Unit& unit) {
+  for (const Wait& wait : unit.waits) {
+    for (std::size_t k = 0; k < wait.delays.size(); ++k) {
+      const auto [job, count] = wait.jobs[k];
+      for (std::size_t i = Index(job); i < Index(job) + count; ++i) {
+        const std::optional<TimePoint> start = StartOf(JobAt(i));
+        if (start && *start + wait.delays[k] > now_) {
+          times_.emplace(*start + wait.delays[k], first);
+        }
+      }
+    }
+  }
+}
+
+Eligibility::Verdict Eligibility::JudgeStarts(const Wait& wait) const {
+  for (std::size_t k = 0; k < wait.jobs.size(); ++k) {
+    const auto [job, count] = wait.jobs[k];
+    for (std::size_t i = Index(job); i < Index(job) + count; ++i) {
+      const std::optional<TimePoint> start = StartOf(JobAt(i));
+      if (!start || *start + wait.delays[k] > now_) {
+        return Verdict::kWaits;
+      }
+    }
+  }
+  return Verdict::kMet;
+}
+
 Eligibility::Verdict Eligibility::Judge(const Wait& wait) const {
+  if (wait.kind == model::Condition::Kind::kAfter) {
+    return JudgeStarts(wait);
+  }
   bool waits = false;
   bool failed = false;
   for (const auto& [first, count] : wait.jobs) {
@@ -253,6 +308,8 @@ Eligibility::Verdict Eligibility::Judge(const Wait& wait) const {
     case model::Condition::Kind::kAfterAny:
     case model::Condition::Kind::kSingleton:
       return waits ? Verdict::kWaits : Verdict::kMet;
+    case model::Condition::Kind::kAfter:
+      break;
   }
   return Verdict::kWaits;
 }
@@ -321,6 +378,9 @@ void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
     units_.erase(found);
     return;
   }
+  if (verdict == Verdict::kWaits) {
+    AwaitDelays(first, unit);
+  }
   if (verdict == Verdict::kMet && MayBegin(first, now)) {
     Present(first, unit, changes);
   }
@@ -361,6 +421,7 @@ void Eligibility::Present(JobId first, Unit& unit, Changes& changes) const {
 
 Eligibility::Changes Eligibility::Take(TimePoint now) {
   Changes changes;
+  now_ = now;
   for (; NextOf(times_) <= now; times_.erase(times_.begin())) {
     ready_.insert(times_.begin()->second);
   }
@@ -388,7 +449,9 @@ Deferral Eligibility::WhyDeferred(JobId job) const {
   for (const Wait& wait : unit->second.waits) {
     for (const auto& [other, count] : wait.jobs) {
       for (std::size_t i = Index(other); i < Index(other) + count && !why.after; ++i) {
-        if (!HasEnded(jobs_[JobAt(i)].phase.get()) && Judge(unit->second) != Verdict::kMet) {
+        const bool is_over =
+            HasEnded(jobs_[JobAt(i)].phase.get()) && wait.kind != model::Condition::Kind::kAfter;
+        if (!is_over && Judge(unit->second) != Verdict::kMet) {
           why.after = JobAt(i);
         }
       }
@@ -408,6 +471,7 @@ void Eligibility::Serialize(StateStream& state) {
   }
   if (state.reading() && IsPossible()) {
     watchers_.clear();
+    start_watchers_.clear();
     for (const auto& [first, unit] : units_) {
       Watch(first, unit);
     }
@@ -430,6 +494,9 @@ bool Eligibility::IsPossible() const {
       return false;
     }
     for (const Wait& wait : unit.waits) {
+      if (wait.kind == model::Condition::Kind::kAfter && wait.delays.size() != wait.jobs.size()) {
+        return false;
+      }
       for (const auto& [job, count] : wait.jobs) {
         if (!fits(job, count)) {
           return false;

@@ -73,6 +73,9 @@ class Eligibility {
   // The job is there and has a limit, or has got or lost GPUs, or its limit has changed.
   void WatchLimit(JobId job);
   [[nodiscard]] bool has_limits() const { return has_limits_; }  // any job
+  // The job may have started. Costs nothing where no job waits for a start.
+  void Started(JobId job);
+  [[nodiscard]] bool awaits_starts() const { return !start_watchers_.empty(); }
 
   struct Changes {
     std::vector<JobId> eligible;
@@ -108,7 +111,13 @@ class Eligibility {
   struct Wait {
     model::Condition::Kind kind{};
     std::vector<Jobs> jobs{};
-    void Serialize(StateStream& state) { state(kind, jobs); }
+    std::vector<Duration> delays{};  // of kAfter, for each of these
+    void Serialize(StateStream& state) {
+      state(kind, jobs);
+      if (kind == model::Condition::Kind::kAfter) {
+        state(delays);
+      }
+    }
   };
   // A job, or the tasks of an array.
   struct Unit {
@@ -131,6 +140,9 @@ class Eligibility {
   void PutName(JobId job);
   void AddWaits(JobId first, Unit& unit);
   void Watch(JobId first, const Unit& unit);
+  [[nodiscard]] std::optional<TimePoint> StartOf(JobId job) const;
+  void AwaitDelays(JobId first, const Unit& unit);
+  [[nodiscard]] Verdict JudgeStarts(const Wait& wait) const;
   [[nodiscard]] Verdict Judge(const Wait& wait) const;
   [[nodiscard]] Verdict Judge(const Unit& unit) const;
   [[nodiscard]] std::string NumberText(JobId job) const;
@@ -156,7 +168,9 @@ class Eligibility {
   Times limits_;
   // Of all jobs, from the first on that asks for it. Not saved.
   std::optional<Namesakes> namesakes_;
-  std::map<JobId, std::vector<JobId>> watchers_;  // the units that wait for a job; not saved
+  std::map<JobId, std::vector<JobId>> watchers_;        // the units that wait for a job; not saved
+  std::map<JobId, std::vector<JobId>> start_watchers_;  // those that wait for its start; not saved
+  TimePoint now_{};                                     // as of the last Take; not saved
 };
 
 }  // namespace trainyard::engine

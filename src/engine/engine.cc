@@ -8,6 +8,7 @@
 #include "base/earlier.h"
 #include "base/rounding.h"
 #include "base/try.h"
+#include "engine/no_requeue.h"
 #include "model/conditions.h"
 #include "model/slices.h"
 
@@ -21,7 +22,9 @@ Engine::Engine(EngineSetup setup)
                                      nodes_.all())),
       numbers_(*setup.numbers),
       configurations_(setup.configurations),
-      eligibility_(jobs_, numbers_) {}
+      eligibility_(jobs_, numbers_) {
+  nodes_.LeaveNoRequeueAlone(NoRequeue::IsLeftAlone(configuration()));
+}
 
 // ---------------------------------------------------------------------------------------- facts
 
@@ -67,10 +70,12 @@ Result<std::span<const model::Action>> Engine::Step(const model::Batch& batch) {
     RETURN_IF_ERROR(Follow(batch, is_due));
   } else if (is_due) {
     RETURN_IF_ERROR(Decide(batch.now));
+    NoRequeue(*this).LeaveStartedAlone();
     TellDecision();
   } else if (!paused_ && parts_->instants.cpu_jobs_are_due() && jobs_.any_cpu_jobs()) {
     // What has happened is no cause for the policy to decide, or not yet.
     RETURN_IF_ERROR(Adopt(parts_->scheduler.DecideCpuJobs(now_), now_));
+    NoRequeue(*this).LeaveStartedAlone();
     TellDecision();
   }
   if (observer_ != nullptr) {
@@ -305,6 +310,10 @@ Status Engine::Adopt(scheduler::Selection selection, TimePoint now) {
   ScheduleEnds(now);
   for (std::size_t i = 0; eligibility_.has_limits() && i < parts_->grants.changed().size(); ++i) {
     eligibility_.WatchLimit(parts_->grants.changed()[i]);
+  }
+  for (std::size_t i = 0; eligibility_.awaits_starts() && i < parts_->grants.changed().size();
+       ++i) {
+    eligibility_.Started(parts_->grants.changed()[i]);
   }
   return {};
 }

@@ -194,6 +194,7 @@ class Engine final {
   class Change;      // to another configuration
   class NodeChange;  // a node comes or goes
   class Following;   // what was decided elsewhere
+  class NoRequeue;   // jobs that no policy may preempt
 
   // Facts.
   void Take(const model::Event& event);

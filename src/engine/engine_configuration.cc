@@ -10,6 +10,8 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "engine/engine.h"
+#include "engine/no_requeue.h"
+#include "model/job_fields.h"
 #include "model/node_classes.h"
 #include "model/request/request_book.h"
 #include "model/resource_amounts.h"
@@ -124,6 +126,7 @@ void Engine::Change::Make() {
   const model::NodeClasses classes(next_->cluster);
   TakeGpusNotInNext(classes);
   engine_.nodes_.List(engine_.cluster(), next_->cluster);
+  engine_.nodes_.LeaveNoRequeueAlone(NoRequeue::IsLeftAlone(*next_));
   ListFinishing(classes);
   former_ = std::move(engine_.parts_);
   engine_.parts_ =
@@ -155,7 +158,9 @@ void Engine::Change::TakeGpusNotInNext(const model::NodeClasses& classes) {
   Keeping keeping(engine_.cluster(), *next_);
   for (const JobId job : running) {
     const bool names_gpus = next_->bundle.traits().may.name_gpus;
-    const bool in_the_way = jobs.IsFinishing(job) && names_gpus && engine_.nodes_.LiesOn(job, true);
+    const bool in_the_way = jobs.IsFinishing(job) && names_gpus &&
+                            engine_.nodes_.LiesOn(job, true) &&
+                            !model::IsNoRequeue(*jobs[job].spec);
     const bool loses_place = !classes.InPartition(*jobs[job].spec, jobs[job].grant.slices) &&
                              (names_gpus || !engine_.nodes_.MayFinish(job));
     if (in_the_way || loses_place || !keeping.Keeps(*jobs[job].spec, jobs[job].grant)) {

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "engine/engine.h"
+#include "engine/no_requeue.h"
 #include "model/conditions.h"
 #include "model/job_fields.h"
 
@@ -249,6 +250,9 @@ void Engine::TakeResize(const model::Event& event) {
   if (resized && job.phase.get() == model::JobPhase::kRunning) {
     TakeGpus(event.job(), false);
     ++job.resizes;
+    if (job.phase.get() >= model::JobPhase::kCompleted) {
+      return;  // it may not wait again
+    }
   }
   const bool moved = spec->queue != job.spec->queue && job.phase.get() == model::JobPhase::kRunning;
   // As submissions are: what has been measured goes before what is stated.
@@ -259,6 +263,9 @@ void Engine::TakeResize(const model::Event& event) {
   parts_->charges.Price(job);
   if (moved && !parts_->choices.classes().InPartition(*job.spec, job.grant.slices)) {
     TakeGpus(event.job(), false);
+    if (job.phase.get() >= model::JobPhase::kCompleted) {
+      return;
+    }
   }
   if (!resized) {
     eligibility_.Respecified(event.job());
@@ -306,6 +313,9 @@ void Engine::TakeHold(const model::Event& event) {
   if (runs && (held || requeued != nullptr)) {
     ++jobs_[id].preemptions;
     TakeGpus(id, false);
+    if (jobs_.At(id).phase.get() >= model::JobPhase::kCompleted) {
+      return;  // it may not wait again
+    }
   }
   if (!jobs_.IsLive(id)) {
     if (held && !jobs_.deferred().contains(id)) {
@@ -327,6 +337,9 @@ void Engine::TakeGpus(JobId job, bool loses_work) {
   parts_->ledger.Accrue(jobs_[job], now_);
   if (loses_work) {
     parts_->ledger.RollBack(jobs_[job], cluster().checkpoint_interval);
+  }
+  if (NoRequeue(*this).End(job)) {
+    return;
   }
   parts_->scheduler.EndGrant(job);
   Drop(job, now_);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "model/job_fields.h"
 
 namespace trainyard::engine {
 
@@ -19,10 +20,6 @@ class Engine::NodeChange {
   void TakeAway(const model::Event& event);
   void Preempt(JobId job, bool loses_work);
   void TellScheduler(bool with_jobs);
-  [[nodiscard]] bool IsInPartition(JobId job) const {
-    const model::JobRecord& record = engine_.jobs_.At(job);
-    return engine_.parts_->choices.classes().InPartition(*record.spec, record.grant.slices);
-  }
   [[nodiscard]] bool NamesGpus() const { return engine_.parts_->scheduler.traits().may.name_gpus; }
 
   Engine& engine_;
@@ -51,9 +48,9 @@ void Engine::NodeChange::Open(const model::Event& event) {
   nodes_.Set(node_, true, engine_.cluster());
   const std::vector<JobId> jobs = nodes_.JobsOn(node_);  // finishing, as the node was not up
   for (const JobId job : jobs) {
-    if (!nodes_.LiesOn(job, false) && IsInPartition(job)) {
+    if (!nodes_.Finishes(job, engine_.parts_->choices.classes())) {
       engine_.jobs_.ReturnToPolicy(job);
-    } else if (NamesGpus()) {
+    } else if (NamesGpus() && !model::IsNoRequeue(*engine_.jobs_.At(job).spec)) {
       Preempt(job, false);
     }
   }

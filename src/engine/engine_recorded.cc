@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "engine/engine.h"
 #include "engine/journal.h"
+#include "engine/no_requeue.h"
 #include "model/slices.h"
 
 namespace trainyard::engine {
@@ -45,6 +46,7 @@ Status Engine::Following::Make(bool is_due) {
   RETURN_IF_ERROR(Read());
   engine_.ApplyVerdicts(verdicts_, batch_.now);
   RETURN_IF_ERROR(engine_.Adopt(std::move(selection_), batch_.now));
+  NoRequeue(engine_).LeaveStartedAlone();
   const bool by_policy = is_due || batch_.events.empty() ||
                          !std::all_of(decided_.begin(), decided_.end(), [this](const auto& action) {
                            return engine_.jobs_.IsCpuJob(action.job);

@@ -7,6 +7,7 @@
 
 #include "engine/books/ends.h"
 #include "engine/instant_clock.h"
+#include "model/job_fields.h"
 #include "model/job_records.h"
 #include "model/rules.h"
 
@@ -23,9 +24,11 @@ class Instants {
   void AddFactOf(const model::JobRecords& jobs, JobId job, TimePoint at) {
     if (jobs.IsCpuJob(job)) {
       cpu_jobs_are_due_ = true;
-    } else {
-      AddFact(at);
+      if (!model::IsNoRequeue(*jobs[job].spec)) {
+        return;
+      }
     }
+    AddFact(at);
   }
   void AddSubmit(TimePoint at);
   void NoMoreSubmits() { submits_to_come_ = false; }

@@ -13,24 +13,26 @@
 namespace trainyard::model {
 namespace {
 
+constexpr int kMostMinutes = 60 * 24 * 366;
+
 using KindName = std::pair<std::string_view, Condition::Kind>;
-constexpr std::array<KindName, 4> kKinds{{{"afterok", Condition::Kind::kAfterOk},
+constexpr std::array<KindName, 5> kKinds{{{"after", Condition::Kind::kAfter},
+                                          {"afterok", Condition::Kind::kAfterOk},
                                           {"afterany", Condition::Kind::kAfterAny},
                                           {"afternotok", Condition::Kind::kAfterNotOk},
                                           {"singleton", Condition::Kind::kSingleton}}};
 
 Error BadDependency(std::string_view text) {
-  for (const std::string_view kind : {"after:", "aftercorr:"}) {
-    if (text.starts_with(kind)) {
-      return InvalidArgument(
-          "'" + std::string(text) +
-          "': dependencies wait for the end of jobs here, not for their start or for tasks of the "
-          "same index; expected afterok:JOB, afterany:JOB, afternotok:JOB or singleton");
-    }
+  if (text.starts_with("aftercorr:")) {
+    return InvalidArgument(
+        "'" + std::string(text) +
+        "': tasks of an array wait for jobs together here, not each for the task of its index; "
+        "expected after:JOB, afterok:JOB, afterany:JOB, afternotok:JOB or singleton");
   }
   return InvalidArgument("'" + std::string(text) +
                          "' is no dependency; expected afterok:JOB[:JOB...], afterany:JOB, "
-                         "afternotok:JOB or singleton, with ',' between several (or '?', if one is "
+                         "afternotok:JOB, after:JOB[+MINUTES] or singleton, with ',' between "
+                         "several (or '?', if one is "
                          "enough)");
 }
 
@@ -48,6 +50,19 @@ Result<Condition> ParseCondition(std::string_view text) {
   if (condition.jobs.empty() == names_jobs ||
       std::find(condition.jobs.begin(), condition.jobs.end(), "") != condition.jobs.end()) {
     return BadDependency(text);
+  }
+  for (std::size_t i = 0; condition.kind == Condition::Kind::kAfter && i < condition.jobs.size();
+       ++i) {
+    std::string& job = condition.jobs[i];
+    const std::size_t plus = job.find('+');
+    const auto minutes = plus == std::string::npos
+                             ? std::optional(0)
+                             : base::ToInteger<int>(std::string_view(job).substr(plus + 1));
+    if (plus == 0 || !minutes || *minutes < 0 || *minutes > kMostMinutes) {
+      return BadDependency(text);
+    }
+    condition.minutes.push_back(*minutes);
+    job.resize(std::min(plus, job.size()));
   }
   return condition;
 }
@@ -104,8 +119,11 @@ std::string TextOf(const Dependency& dependency) {
     text += std::find_if(kKinds.begin(), kKinds.end(), [&](const KindName& known) {
               return known.second == condition.kind;
             })->first;
-    for (const std::string& job : condition.jobs) {
-      text += ":" + job;
+    for (std::size_t i = 0; i < condition.jobs.size(); ++i) {
+      text += ":" + condition.jobs[i];
+      if (i < condition.minutes.size() && condition.minutes[i] > 0) {
+        text += "+" + std::to_string(condition.minutes[i]);
+      }
     }
   }
   return text;

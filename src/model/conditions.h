@@ -19,14 +19,20 @@ inline constexpr int kFieldsBeforeConditions = 24;
 
 // What the reason begins with of a job that has been ended at its time limit.
 inline constexpr std::string_view kOverTimeLimit = "it has reached its time limit";
+// The reason of a job that has been ended since it may not wait again (JobTraits::no_requeue).
+inline constexpr std::string_view kLostNoRequeue =
+    "it has lost its nodes (failed, or drained at once), and --no-requeue says that it does not "
+    "start again";
 
 struct Condition {
-  enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton };
+  enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton, kAfter };
   Kind kind{};
   std::vector<std::string> jobs{};  // numbers, in a trace names; none of kSingleton
+  std::vector<int> minutes{};       // of kAfter, for each of the jobs: since it has started
 };
 
-// JobTraits::dependency: "afterok:12:13_4,afternotok:14", "afterany:12?afterok:13", "singleton".
+// JobTraits::dependency: "afterok:12:13_4,afternotok:14", "afterany:12?afterok:13", "singleton",
+// "after:12+5": 5 minutes after the start of job 12.
 struct Dependency {
   bool any = false;  // one of the conditions is enough
   std::vector<Condition> conditions;

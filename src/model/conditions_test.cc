@@ -45,5 +45,18 @@ TEST(ArrayTest, TooManyTasksAndWhatIsNoRangeAreRefused) {
   EXPECT_EQ(Of("1-5:9223372036854775807"), (Indices{1})) << "no overflow";
 }
 
+TEST(DependencyTest, AStartMayBeWaitedForWithMinutes) {
+  const Result<Dependency> dependency = ParseDependency("after:12+5:13_4,afterok:1");
+  ASSERT_TRUE(dependency.ok());
+  const Condition& after = dependency.value().conditions.front();
+  EXPECT_EQ(after.jobs, (std::vector<std::string>{"12", "13_4"}));
+  EXPECT_EQ(after.minutes, (std::vector<int>{5, 0}));
+  EXPECT_EQ(TextOf(dependency.value()), "after:12+5:13_4,afterok:1");
+  for (const char* const text : {"after", "after:", "after:+5", "after:1+", "after:1+x",
+                                 "after:1+-1", "after:1+99999999", "aftercorr:1"}) {
+    EXPECT_FALSE(ParseDependency(text).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace trainyard::model

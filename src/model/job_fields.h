@@ -190,6 +190,8 @@ inline constexpr auto kTable = Table(
           {"LABELS", "labels of its nodes: nvlink, 'nvlink&(a100|h100)', 'ib*2&fast'"}),
     Field(&NodeRequest::licenses, {"licenses", "licenses", {"licenses"}}, {39}, kLongText,
           {"NAME[:N],...", "licences of the cluster that it needs while it runs"}),
+    Field(&JobTraits::no_requeue, {"no_requeue", "no_requeue", {"no_requeue"}}, {40}, kNone,
+          {"", "never preempted once it runs; if its node fails it ends and does not start again"}),
     // What no user states.
     Field(&JobSpec::profile_row, {"profile_row"}, {12}),
     Field(&JobSpec::launch, {"launch"}, {13, 1}), Field(&JobTraits::avoided, {"avoided"}, {24}));
@@ -248,6 +250,11 @@ template <typename Owner>
 template <typename Owner, typename T>
 [[nodiscard]] const T& ValueOf(const JobField<Owner, T>& field, const JobSpec& job) {
   return PartOf<Owner>(job).*field.member;
+}
+
+// JobTraits::no_requeue.
+[[nodiscard]] inline bool IsNoRequeue(const JobSpec& job) {
+  return job.traits != nullptr && job.traits->no_requeue;
 }
 
 // Whether the job says anything there. (Of required fields: something else than a new JobSpec.)

@@ -224,7 +224,6 @@ Status MakeCandidates(const PresetRequest& names, const Cluster& cluster,
       }
     }
   }
-  parts.forks = std::make_unique<world::SimulatedForks>();
   return {};
 }
 
@@ -271,9 +270,9 @@ std::shared_ptr<engine::Configuration> Assembly::Configure(Cluster cluster) cons
       .policy = preset.policy.name,
       .traits = traits(),
       .promises = catalog::EntryOf(ComponentKind::kAdmission, preset.admission.name).by_policy});
+  configuration->forks = forks.get();
   if (policy.selector) {
     configuration->selector = policy.selector.get();
-    configuration->forks = forks.get();
     for (const Assembly& candidate : candidates) {
       configuration->candidates.push_back(candidate.bundle());
     }
@@ -286,6 +285,7 @@ Result<Assembly> AssembleComponents(const PresetRequest& names, const Cluster& c
                                     const loader::LoaderProfiles* loader) {
   ASSIGN_OR_RETURN(ResolvedPreset preset, ResolvePreset(names));
   Assembly parts{.preset = std::move(preset)};
+  parts.forks = std::make_unique<world::SimulatedForks>();
   RETURN_IF_ERROR(MakeComponents(profiles, loader, parts));
   if (parts.policy.selector && parts.grouping.grouping) {
     return CheckGrouping(parts).error();

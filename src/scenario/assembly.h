@@ -20,12 +20,12 @@ struct Assembly {
   Components policy;
   Components placement;
   Components admission;
-  Components grouping;                        // empty: none
-  Components tuning;                          // empty: none
-  std::unique_ptr<ExecutionModel> rates;      // the caller's choice
-  profile::Corrector corrector;               // of these rates; may be empty
-  std::vector<Assembly> candidates;           // of a selector; then the others have no components
-  std::unique_ptr<engine::ForkRunner> forks;  // likewise
+  Components grouping;                    // empty: none
+  Components tuning;                      // empty: none
+  std::unique_ptr<ExecutionModel> rates;  // the caller's choice
+  profile::Corrector corrector;           // of these rates; may be empty
+  std::vector<Assembly> candidates;       // of a selector; then the others have no components
+  std::unique_ptr<engine::ForkRunner> forks;
 
   // With a selector: that of the first candidate.
   [[nodiscard]] scheduler::Bundle bundle() const;

@@ -127,7 +127,10 @@ void CpuJobs::Stage::CountAsGiven(const Grant& grant) {
 
 void CpuJobs::Stage::Keep(const std::vector<JobId>& in_order) {
   for (const JobId job : context_.jobs.cpu_finishing()) {
-    if (!Keep(job, true)) {
+    const model::JobRecord& record = context_.jobs[job];
+    if (model::IsNoRequeue(*record.spec)) {  // whether it fits or not
+      book_.Add(*record.spec, record.grant.slices);
+    } else if (!Keep(job, true)) {
       selection_.dropped.push_back(job);
     }
   }

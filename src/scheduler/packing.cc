@@ -440,16 +440,19 @@ void Packing::SetUp(NodeId node, bool up) {
   }
 }
 
-Grant Packing::OnNodesUp(const Slices& slices) const {
+Grant Packing::OnNodesUp(const Grant& grant) const {
+  if (grant.slices.empty()) {
+    return {.gpus = grant.gpus};
+  }
   Grant up;
-  std::copy_if(slices.begin(), slices.end(), std::back_inserter(up.slices),
+  std::copy_if(grant.slices.begin(), grant.slices.end(), std::back_inserter(up.slices),
                [this](const Slice& slice) { return free_.up(slice.node); });
   up.gpus = model::CountGpus(up.slices);
   return up;
 }
 
-void Packing::Reserve(const JobSpec& job, const Slices& slices) {
-  const Grant up = OnNodesUp(slices);
+void Packing::Reserve(const JobSpec& job, const Grant& grant) {
+  const Grant up = OnNodesUp(grant);
   Add(job, up);
   if (!names_gpus()) {
     return all_free_.Take(up.gpus);
@@ -461,8 +464,8 @@ void Packing::Reserve(const JobSpec& job, const Slices& slices) {
   }
 }
 
-void Packing::Unreserve(const JobSpec& job, const Slices& slices) {
-  const Grant up = OnNodesUp(slices);
+void Packing::Unreserve(const JobSpec& job, const Grant& grant) {
+  const Grant up = OnNodesUp(grant);
   Remove(job, up);
   if (!names_gpus()) {
     return all_free_.Return(up.gpus);

@@ -80,10 +80,10 @@ class Packing {
   [[nodiscard]] bool names_gpus() const { return names_gpus_; }
   void Clear();  // removes everything; nodes that are down stay so
   void SetUp(NodeId node, bool up);
-  // The GPUs and resources of the slices, where their nodes are up, are not there for anyone, or
-  // are again. REQUIRES: they are free, or reserved.
-  void Reserve(const JobSpec& job, const Slices& slices);
-  void Unreserve(const JobSpec& job, const Slices& slices);
+  // The GPUs and resources of the grant, where its nodes are up, are not there for anyone, or are
+  // again; of one without slices its number of GPUs. REQUIRES: they are free, or reserved.
+  void Reserve(const JobSpec& job, const Grant& grant);
+  void Unreserve(const JobSpec& job, const Grant& grant);
 
  private:
   static constexpr model::NodeClassSet kAllNodes = 1;  // as one class
@@ -118,7 +118,7 @@ class Packing {
   [[nodiscard]] bool MayUse(const NodeChoices::Choice& choice, NodeId node) const;
   [[nodiscard]] std::optional<Slices> ChooseByType(const JobSpec& job, const Demand& demand,
                                                    model::NodeClassSet but);
-  [[nodiscard]] Grant OnNodesUp(const Slices& slices) const;
+  [[nodiscard]] Grant OnNodesUp(const Grant& grant) const;
   [[nodiscard]] bool IsMixed(const Slices& slices) const;
   [[nodiscard]] const Free& Of(model::NodeClassSet classes);
   [[nodiscard]] int CountFor(const DemandClass& of, FreeGpus Free::*part, const FreeGpus& whole,

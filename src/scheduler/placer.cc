@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "model/slices.h"
+#include "scheduler/keep_no_requeue.h"
 #include "scheduler/walk.h"
 
 namespace trainyard::scheduler {
@@ -72,9 +73,11 @@ void Placer::Refill() {
     }
   }
   for (const JobId job : jobs_.finishing()) {
-    packing_.Reserve(*jobs_[job].spec, jobs_[job].grant.slices);
-    if (counting_) {
-      counting_->Reserve(*jobs_[job].spec, jobs_[job].grant.slices);
+    Reserve(job);
+  }
+  for (const JobId job : jobs_.cpu_finishing()) {
+    if (KeepsCpus(jobs_, job)) {
+      Reserve(job);
     }
   }
   for (const JobId job : jobs_.running()) {
@@ -91,12 +94,20 @@ void Placer::Refill() {
   }
 }
 
+void Placer::Reserve(JobId job) {
+  const model::JobRecord& record = jobs_[job];
+  packing_.Reserve(*record.spec, record.grant);
+  if (counting_) {
+    counting_->Reserve(*record.spec, record.grant);
+  }
+}
+
 void Placer::EndFinishing(JobId job) {
   ClearPlaced();
   const model::JobRecord& record = jobs_[job];
-  packing_.Unreserve(*record.spec, record.grant.slices);
+  packing_.Unreserve(*record.spec, record.grant);
   if (counting_) {
-    counting_->Unreserve(*record.spec, record.grant.slices);
+    counting_->Unreserve(*record.spec, record.grant);
   }
 }
 
@@ -228,16 +239,22 @@ std::vector<Demand> Placer::FitByCount(std::span<const Ranked> list) {
 }
 
 Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk& walk) {
+  const bool keeps = walk.keep_running && !may_.share && walk.misfit != Misfit::kEvictTail;
+  const bool finds_others = keeps && may_.name_gpus && bundle_.honours_requests();
+  const bool anyone_keeps =
+      (may_.share || may_.name_gpus) &&
+      KeepNoRequeue(demands, jobs_, context_.cluster.nodes.size(), finds_others);
   if (bundle_.packs(walk)) {
     if (walk.largest_first) {
       SortLargestFirst(demands, demands.begin());
     }
     return PackDemands(std::move(demands));
   }
-  if (walk.keep_running && !may_.share && walk.misfit != Misfit::kEvictTail) {
-    return !may_.name_gpus       ? Result<Selection>(PlaceChanging(std::move(demands), walk))
-           : AnyoneAsks(demands) ? PlaceNearNamed(std::move(demands))
-                                 : TakeNamed(std::move(demands));
+  if (keeps) {
+    const bool near = (finds_others && anyone_keeps) || AnyoneAsks(demands);
+    return !may_.name_gpus ? Result<Selection>(PlaceChanging(std::move(demands), walk))
+           : near          ? PlaceNearNamed(std::move(demands))
+                           : TakeNamed(std::move(demands));
   }
   SortForWalk(demands, walk);
   packing_.Clear();

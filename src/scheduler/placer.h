@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "model/job_fields.h"
 #include "model/job_records.h"
 #include "scheduler/bundle.h"
 #include "scheduler/node_choices.h"
@@ -45,6 +46,10 @@ class Placer {
   void Remove(JobId job);
   // The same of a job that finishes: its GPUs, where its nodes are up, are the policy's again.
   void EndFinishing(JobId job);
+  // Whether the CPUs and memory of a job without GPUs are kept from the jobs with GPUs.
+  [[nodiscard]] static bool KeepsCpus(const model::JobRecords& jobs, JobId job) {
+    return jobs.cpu_finishing().contains(job) && model::IsNoRequeue(*jobs[job].spec);
+  }
 
   // Where the queue places jobs one by one: the packing, or the count of GPUs (Walk::count_first).
   [[nodiscard]] Packing& of_queue() { return counting_ ? *counting_ : packing_; }
@@ -75,6 +80,7 @@ class Placer {
   // has no place for what is shared, and where the policy names GPUs nothing is chosen.
   [[nodiscard]] bool packs_grants() const { return !may_.share && !may_.name_gpus; }
 
+  void Reserve(JobId job);
   void AddUnnamedRunning(Selection& selection) const;
   void CountPlaced();
   [[nodiscard]] std::vector<Demand> FitByCount(std::span<const Ranked> list);

@@ -134,7 +134,7 @@ void Scheduler::Refill() {
 }
 
 void Scheduler::EndGrant(JobId job) {
-  if (retired_ || jobs_.IsCpuJob(job)) {
+  if (retired_ || (jobs_.IsCpuJob(job) && !Placer::KeepsCpus(jobs_, job))) {
     return;
   }
   const Grant& grant = jobs_[job].grant;

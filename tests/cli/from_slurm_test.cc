@@ -2,17 +2,20 @@
 // Every command and option that docs/from-slurm.md has for users of Slurm is there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <regex>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "cli_tests/command.h"
 #include "requests/slurm/sbatch_options.h"
+#include "requests/slurm/srun_options.h"
 
 namespace trainyard {
 namespace {
@@ -78,23 +81,39 @@ TEST(FromSlurmTest, EveryCommandOfTheTableIsThereWithItsOptions) {
   }
 }
 
-TEST(FromSlurmTest, EveryOptionOfSbatchIsInTheTableAsTheProgramHasIt) {
+// That the table whose heading begins so has a row for each of the options and no other.
+void ExpectTable(const std::string& heading, std::span<const requests::SbatchOption> options) {
   using requests::SbatchOption;
   std::ifstream page(TRAINYARD_SOURCE_DIR "/docs/from-slurm.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};
+  const std::size_t begin = text.find(heading);
+  ASSERT_NE(begin, std::string::npos) << heading;
+  const std::string table = text.substr(begin, text.find("\n\n", begin) + 1 - begin);
   const std::map<SbatchOption::Use, std::string> uses{{SbatchOption::Use::kDone, "done"},
                                                       {SbatchOption::Use::kKept, "kept"},
                                                       {SbatchOption::Use::kNoEffect, "no effect"},
                                                       {SbatchOption::Use::kRefused, "refused"}};
-  for (const SbatchOption& option : requests::SbatchOptions()) {
+  for (const SbatchOption& option : options) {
     std::string row = "| `--" + std::string(option.name) + "`";
     if (option.letter != 0) {
       row += std::string(", `-") + option.letter + "`";
     }
     row += " | " + uses.at(option.use) + " | " + std::string(option.here) + " |\n";
-    EXPECT_NE(text.find(row), std::string::npos) << "no row " << row;
+    EXPECT_NE(table.find(row), std::string::npos) << heading << ": no row " << row;
   }
+  constexpr std::size_t kHeading = 2;
+  EXPECT_EQ(static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n')),
+            options.size() + kHeading)
+      << heading;
+}
+
+TEST(FromSlurmTest, EveryOptionOfSbatchSrunAndSallocIsInATableAsTheProgramHasIt) {
+  ExpectTable("| option of sbatch |", requests::SbatchOptions());
+  ExpectTable("| option of srun |", requests::SrunOptions());
+  ExpectTable("| option of salloc |", requests::SallocOptions());
   EXPECT_GT(requests::SbatchOptions().size(), 90U);
+  EXPECT_GT(requests::SrunOptions().size(), 110U);
+  EXPECT_GT(requests::SallocOptions().size(), 80U);
 }
 
 // Options that stand alone in the remarks belong to the command of their line.

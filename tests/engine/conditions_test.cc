@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/journal.h"
 #include "engine_tests/harness.h"
 
 namespace trainyard {
@@ -45,6 +46,59 @@ TestResult RunTerms(std::vector<JobSpec> jobs, int gpus = 8, const std::string& 
       RunTest({.jobs = std::move(jobs), .cluster = MakeCluster(1, gpus), .policy = policy});
   EXPECT_TRUE(result.status.ok()) << result.status.error().message;
   return result;
+}
+
+TEST(ConditionsTest, AJobMayWaitForTheStartOfAnotherAndForMinutesSinceThen) {
+  const std::vector<JobSpec> jobs{
+      MakeJob(0, 4, 100),                       // 1: starts at once
+      MakeJob(1, 5, 50),                        // 2: at 100
+      After(MakeJob(2, 1, 10), "after:1"),      // has started already
+      After(MakeJob(2, 1, 10), "after:1+1"),    // 60 s after its start
+      After(MakeJob(2, 1, 10), "after:2"),      // together with it
+      After(MakeJob(2, 1, 10), "after:2+2:1"),  // that of 1 is long past
+      After(MakeJob(2, 1, 10), "after:1+1,after:2"),
+      After(MakeJob(2, 1, 10), "afterok:4")};  // which has ended at 70
+  const TestRun run{.jobs = jobs, .cluster = MakeCluster(1, 8), .policy = "fjf"};
+  const TestResult result = RunTest(run);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_EQ(result.start(1), 100);
+  EXPECT_EQ(result.start(2), 2);
+  EXPECT_EQ(result.start(3), 60);
+  EXPECT_EQ(result.start(4), 100);
+  EXPECT_EQ(result.start(5), 220);
+  EXPECT_EQ(result.start(6), 100);
+  EXPECT_EQ(result.start(7), 70);
+  EXPECT_EQ(RunTest(run, &result.journal).digest, result.digest);
+}
+
+TEST(ConditionsTest, AJobThatEndsWithoutAStartIsWaitedForNoLonger) {
+  const TestResult result = RunTerms({MakeJob(0, 1, 100), After(MakeJob(1, 1, 10), "afternotok:1"),
+                                      After(MakeJob(2, 1, 10), "after:2")});
+  EXPECT_EQ(result.records[1].phase.get(), model::JobPhase::kRejected);
+  EXPECT_EQ(result.start(2), 100) << "as soon as it is known that it will never start";
+}
+
+// At each step a fork that knows only what is saved decides the same.
+TEST(ConditionsTest, AWaitForAStartIsSaved) {
+  const TestRun run{
+      .jobs = {MakeJob(0, 4, 100), MakeJob(1, 5, 50), After(MakeJob(2, 1, 10), "after:2+2:1+1")},
+      .cluster = MakeCluster(1, 8)};
+  const TestParts parts(run);
+  engine::Engine engine(parts.Setup());
+  world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                              engine);
+  for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+       batch = world.Next(engine.next_wakeup())) {
+    const std::unique_ptr<engine::Engine> fork = engine.Fork();
+    const auto forked = fork->Step(batch);
+    ASSERT_TRUE(forked.ok());
+    const std::string expected = engine::EncodeActions(forked.value());
+    const auto actions = engine.Step(batch);
+    ASSERT_TRUE(actions.ok());
+    ASSERT_EQ(engine::EncodeActions(actions.value()), expected) << Seconds(batch.now);
+    ASSERT_EQ(fork->next_wakeup(), engine.next_wakeup()) << Seconds(batch.now);
+  }
+  EXPECT_EQ(Seconds(engine.records()[2].first_start), 220);
 }
 
 TEST(ConditionsTest, AJobDoesNotBeginBeforeItsTime) {

@@ -185,5 +185,52 @@ TEST_F(SlurmAllocationTest, SignalsOfSrunReachItsTasks) {
   EXPECT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
 }
 
+TEST_F(SlurmAllocationTest, TasksHaveTheVariablesOfTheShellInWhichSrunIsCalled) {
+  const Answer ran = Shell(
+      "mkdir own; printf '#!/bin/sh\\necho found' > own/own-program; chmod +x own/own-program; "
+      "export GONE=1 KEPT=first; salloc sh -c '"
+      "export KEPT=later; unset GONE; MORE=one srun sh -c \"echo \\$KEPT \\$MORE \\${GONE-gone} "
+      "\\$SLURM_JOB_ID \\$SLURM_PROCID\"; "
+      "srun --export=NONE sh -c \"echo \\${KEPT-none}\"; "
+      "srun --export=KEPT,NEW=x sh -c \"echo \\$KEPT \\$NEW\"; "
+      "PATH=$PWD/own:$PATH srun own-program'");
+  EXPECT_EQ(ran.out, "later one gone 1 0\nnone\nlater x\nfound\n") << ran.err;
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+}
+
+TEST_F(SlurmAllocationTest, TheFirstInterruptTellsOfTheTasksAndTheNextOneSoonAfterItEndsThem) {
+  Program step = Begin(
+      "exec srun -n2 sh -c 'trap \"echo interrupted; exit 6\" INT; trap \"echo told; exit 5\" "
+      "USR1; "
+      "echo up; while :; do sleep 0.05; done'",
+      "once");
+  ASSERT_TRUE(Eventually([&] { return Out("once") == "up\nup\n"; }));
+  step.Signal(SIGINT);
+  ASSERT_TRUE(AwaitErr("once",
+                       "srun: interrupt (one more within 1 sec to abort)\n"
+                       "srun: StepId=1.0 tasks 0-1: running\n"));
+  step.Signal(SIGUSR1);
+  EXPECT_EQ(step.Wait(std::chrono::minutes(5)), 5);
+  EXPECT_EQ(Out("once"), "up\nup\ntold\ntold\n") << "the tasks have not got it";
+
+  Program twice = Begin("exec srun -n2 sh -c 'echo up; exec sleep infinity'", "twice");
+  ASSERT_TRUE(Eventually([&] { return Out("twice") == "up\nup\n"; }));
+  ASSERT_TRUE(Eventually([&] {  // on a busy machine two of them may be more than a second apart
+    twice.Signal(SIGINT);
+    return Err("twice").find(
+               "srun: sending Ctrl-C to StepId=2.0\nsrun: forcing job termination\n"
+               "srun: Job step aborted: Waiting up to 32 seconds for job step to "
+               "finish.\n") != std::string::npos;
+  }));
+  EXPECT_EQ(twice.Wait(std::chrono::minutes(5)), 130);
+
+  Program at_once = Begin(
+      "exec srun -X sh -c 'trap \"exit 6\" INT; echo up; while :; do sleep 0.05; done'", "at-once");
+  ASSERT_TRUE(Eventually([&] { return Out("at-once") == "up\n"; }));
+  at_once.Signal(SIGINT);
+  EXPECT_EQ(at_once.Wait(std::chrono::minutes(5)), 6);
+}
+
 }  // namespace
 }  // namespace trainyard

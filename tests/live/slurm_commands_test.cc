@@ -17,6 +17,8 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::StartsWith;
 
 constexpr const char* kQueueHeading =
     "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n";
@@ -26,7 +28,8 @@ class SlurmCommandsTest : public testing::Test {
   SlurmCommandsTest() : cluster_({.nodes = 2, .gpus = 4}) {
     cluster_.Start();
     std::filesystem::create_directory(cluster_.Path("bin"));
-    for (const char* const tool : {"sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue"}) {
+    for (const char* const tool :
+         {"sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "sstat"}) {
       std::filesystem::create_symlink(TRAINYARD_PROGRAM,
                                       fmt::format("{}/{}", cluster_.Path("bin"), tool));
     }
@@ -174,6 +177,82 @@ TEST_F(SlurmCommandsTest, MistakesAreToldAsSlurmTellsThem) {
   expect("sinfo --json", 1,
          "sinfo: error: --json is not here: 'trainyard nodes --json' has the same\n");
   EXPECT_EQ(Shell("sbatch --gpus=99 --wrap true").status, 1);
+}
+
+TEST_F(SlurmCommandsTest, AJobThatIsNotRequeuedFailsWithItsNode) {
+  ASSERT_EQ(Says("printf '#!/bin/sh\\n#SBATCH --no-requeue --gpus=1\\nsleep 600\\n' > job.sh; "
+                 "sbatch job.sh"),
+            "Submitted batch job 1\n");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  EXPECT_THAT(Says("scontrol show job 1"), HasSubstr(" Requeue=0 Restarts=0 "));
+  for (const char* const verb : {"requeue", "requeuehold"}) {
+    const Answer refused = Shell(fmt::format("scontrol {} 1", verb));
+    EXPECT_EQ(refused.err, "Requested operation is presently disabled for job 1\n");
+    EXPECT_EQ(refused.status, 1);
+  }
+  EXPECT_EQ(Says("sbatch --requeue --hold job.sh"), "Submitted batch job 2\n");
+  EXPECT_THAT(Says("scontrol show job 2"), HasSubstr(" Requeue=1 ")) << "options go before lines";
+  EXPECT_EQ(Shell("scontrol update nodename=n0 state=down reason=fan").status, 0);
+  EXPECT_TRUE(cluster_.AwaitState(1, v1::FAILED));
+  EXPECT_EQ(Says("sacct -n -P -j 1 -o state,reason"), "NODE_FAIL|NodeDown\n");
+  EXPECT_EQ(Says("squeue -h -t NF -o '%i %t %T'"), "1 NF NODE_FAIL\n");
+}
+
+TEST_F(SlurmCommandsTest, ATestOnlySaysWhenAndWhereAJobWouldStart) {
+  const auto test = [this](const std::string& options) {
+    return Shell("sbatch --test-only " + options + " --wrap true");
+  };
+  const Answer now = test("-N2 -n2 --gres=gpu:1");
+  EXPECT_THAT(now.err, MatchesRegex("sbatch: Job 1 to start at 20..-..-..T..:..:.. using [0-9]+ "
+                                    "processors on nodes n\\[0-1\\] in partition all\n"));
+  EXPECT_EQ(now.out, "");
+  EXPECT_EQ(now.status, 0);
+  EXPECT_EQ(test("-Q --parsable --gpus=1").err, "");
+  EXPECT_EQ(test("--gpus=9").status, 1);
+  EXPECT_EQ(Says("sbatch -t 10 -N2 --gres=gpu:4 --wrap 'exec sleep 600'"),
+            "Submitted batch job 1\n")
+      << "nothing was submitted";
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  const std::string end = Says("squeue -h -j 1 -o %e").substr(0, 16);  // by its time limit
+  const std::string start = "sbatch: Job 2 to start at ";
+  const Answer later = test("--gpus=1");
+  ASSERT_THAT(later.err, StartsWith(start));
+  EXPECT_GE(later.err.substr(start.size(), 16), end);
+  const Answer held = test("--hold --gpus=1");
+  EXPECT_THAT(held.err, StartsWith("allocation failure: "));
+  EXPECT_EQ(held.status, 1);
+  EXPECT_EQ(Shell("scancel 1").status, 0);
+  EXPECT_TRUE(cluster_.AwaitState(1, v1::CANCELLED));
+}
+
+TEST_F(SlurmCommandsTest, WhatRunningJobsUseIsShown) {
+  ASSERT_EQ(Says("sbatch --gpus=1 --wrap 'exec sleep 600'; sbatch --hold --gpus=1 --wrap true"),
+            "Submitted batch job 1\nSubmitted batch job 2\n");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::RUNNING));
+  EXPECT_EQ(Says("sstat -n -P -o jobid,ntasks,nodelist,maxpages -j 1.batch"), "1.batch|1|n0|\n");
+  EXPECT_EQ(Says("sstat -o JobID,NTasks%6 1"),
+            "JobID        NTasks \n------------ ------ \n"
+            "1.batch           1 \n");
+  EXPECT_THAT(Says("sstat 1"), StartsWith("JobID         MaxVMSize  MaxVMSizeNode  MaxVMSizeTask "
+                                          " AveVMSize     MaxRSS MaxRSSNode MaxRSSTask     AveRSS "
+                                          "MaxPages MaxPagesNode   MaxPagesTask   AvePages "));
+  EXPECT_TRUE(Eventually([this] {  // once its node has looked at it
+    return !Says("sstat -n -P -o maxrss -j 1").starts_with("\n");
+  }));
+  const Answer waits = Shell("sstat -n -j 2");
+  EXPECT_EQ(waits.err, "sstat: error: couldn't get steps for job 2\n");
+  EXPECT_EQ(waits.status, 0);
+  const Answer none = Shell("sstat");
+  EXPECT_EQ(none.err, "sstat: error: You didn't give me any jobs to stat.\n");
+  EXPECT_EQ(none.status, 1);
+  const Answer wrong = Shell("sstat -o foo -j 1");
+  EXPECT_EQ(wrong.err, "sstat: error: Invalid field requested: \"foo\"\n");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(Says("sstat -e"),
+              StartsWith("AveCPU              AveCPUFreq          AveDiskRead         "
+                         "AveDiskWrite       \nAvePages            AveRSS "));
+  EXPECT_EQ(Shell("scancel 1").status, 0);
+  EXPECT_TRUE(cluster_.AwaitState(1, v1::CANCELLED));
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ TEST_F(SlurmScriptTest, WhatIsIgnoredAndWhatWouldNotRunIsSaidAtSubmission) {
               HasSubstr("ignored, as no such resource is given out here: lscratch:2 ("));
   EXPECT_EQ(cluster_.StatusOf(1).request().gpus(), 1);
   EXPECT_THAT(cluster_.StatusOf(1).request().gpu_types(), ElementsAre("k80"));
-  EXPECT_THAT(Submit("#SBATCH -G1\nsstat\n").err, HasSubstr("the script calls sstat ("));
+  EXPECT_THAT(Submit("#SBATCH -G1\nsdiag\n").err, HasSubstr("the script calls sdiag ("));
   const Answer grace = Submit("#SBATCH -G1 --hold\ntrue\n", {"--grace", "10h"});
   EXPECT_THAT(grace.err, HasSubstr("grace 10h00m is more than the cluster gives"));
 }
@@ -260,8 +260,8 @@ TEST_F(SlurmScriptTest, AScriptWithoutLinesIsACommandLikeOthers) {
   EXPECT_THAT(plain.err, HasSubstr("--gpus is missing"));
   EXPECT_THAT(plain.err, HasSubstr("plain.sh' has no #SBATCH line at its head"));
   EXPECT_EQ(cluster_.Ask({"submit", "--gpus", "1", path}).status, 0);
-  EXPECT_THAT(Submit("#SBATCH -G1 --dependency=after:1+5\n").err,
-              HasSubstr("wait for the end of jobs here"));
+  EXPECT_THAT(Submit("#SBATCH -G1 --dependency=aftercorr:1\n").err,
+              HasSubstr("not each for the task of its index"));
 }
 
 TEST_F(SlurmScriptTest, WhatTheControllerRefusesIsToldWithItsLine) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainyard submit: a job, or the apps of a workload file.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -25,6 +27,7 @@
 #include "cli/live/client_json.h"
 #include "cli/live/client_submit.h"
 #include "cli/reading.h"
+#include "cli/slurm/slurm_facts.h"
 #include "daemon/clock.h"
 #include "live/jobs/job_request.h"
 #include "requests/job_file.h"
@@ -189,14 +192,51 @@ Status ReportVerdict(const v1::JobStatus& status, bool json) {
   return {};
 }
 
+// How the job was read, and when it would start.
+void PrintTest(const v1::SubmitReply& tested, const std::optional<requests::BatchScript>& script) {
+  const v1::JobStatus& status = tested.status();
+  const v1::JobRequest& job = status.request();
+  const auto line = [](std::string_view name, const std::string& value) {
+    if (!value.empty()) {
+      fmt::print("{:<10} {}\n", name, Printable(value));
+    }
+  };
+  const auto or_any = [](const std::string& text) { return text.empty() ? "any" : text; };
+  line("name", job.name());
+  line("queue", job.queue());
+  line("array", job.array());
+  line("nodes", or_any(job.nodes()));
+  line("tasks", std::to_string(SlurmTasks(status)));
+  line("gpus", std::to_string(job.gpus()));
+  line("gpu types", fmt::format("{}", fmt::join(job.gpu_types(), "|")));
+  line("cpus", job.cpus());
+  line("memory", job.memory());
+  line("time", job.has_time_s() ? base::ShortDuration(job.time_s()) : "no limit");
+  line("folder", job.launch().working_directory());
+  line("output", script ? script->output() : "");
+  line("starts", tested.has_starts() ? LocalTime(tested.starts()) : "not as far as is known");
+  std::vector<std::string> nodes;
+  for (const v1::NodeGrant& place : tested.places()) {
+    nodes.push_back(place.node());
+  }
+  line("on", base::FoldNames(nodes));
+  fmt::print("nothing has been submitted\n");
+}
+
 Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, words, options.wait, *client));
   if (options.json) {
     PrintJson(submitted);
+  } else if (options.test_only) {
+    ASSIGN_OR_RETURN(const Requested requested, RequestedJob(options, words));
+    PrintTest(submitted, requested.script);
   } else {
     fmt::print("job {} submitted{}\n", submitted.job(), submitted.status().held() ? ", held" : "");
     std::fflush(stdout);  // before what may be said on stderr
+  }
+  if (options.test_only) {
+    return {};
   }
   const bool is_declined = submitted.status().state() == v1::REJECTED;
   return options.wait || is_declined ? ReportVerdict(submitted.status(), options.json) : Status();
@@ -326,6 +366,7 @@ Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
   *submit.mutable_job() = std::move(requested.job);
   submit.set_client_token(options.token.empty() ? RandomToken() : options.token);
   submit.set_wait_for_verdict(wait);
+  submit.set_test_only(options.test_only);
   Result<v1::ClientReply> called =
       client.Call(request, wait ? kVerdictTimeout : kTimeout, kPatience);
   if (requested.script) {
@@ -395,11 +436,15 @@ void AddSubmit(CLI::App& app, Command& chosen) {
       ->needs("SCRIPT");
   command->add_flag("--wait", options->wait, "wait until the job is accepted or declined");
   command
+      ->add_flag("--test-only", options->test_only,
+                 "show how the job is read and when it would start, and submit nothing")
+      ->excludes("--wait");
+  command
       ->add_option("--workload", options->workload,
                    "torchloader workload: its apps are submitted, each at its arrival time from "
                    "now; options override what it says")
       ->type_name("FILE.csv")
-      ->excludes("--file", "--wait", "SCRIPT");
+      ->excludes("--file", "--wait", "--test-only", "SCRIPT");
   command
       ->add_option("--cluster-xml", options->cluster_xml,
                    "torchloader's dl_cluster_config.xml: which nodes its workers are (default: the "

@@ -21,6 +21,7 @@ struct JobOptionValues : ClusterOptions {
   std::string script;                            // with #SBATCH lines
   std::optional<requests::SbatchCall> sbatch{};  // the command is that of Slurm
   bool strict = false;                           // lines without effect are refused
+  bool test_only = false;                        // nothing is submitted
   std::vector<std::pair<std::string_view, std::string>> settings;  // as given
   std::string token;
   v1::LaunchSpec::Input input = v1::LaunchSpec::NOTHING;  // of the first worker

@@ -141,6 +141,7 @@ class RandomRequests {
     if (Maybe()) job.set_cpus(Maybe() ? "1.5/gpu" : Maybe() ? "8/node" : "12");
     if (Maybe()) job.set_memory(Maybe() ? "512M/gpu" : Maybe() ? "8G/node" : "100G");
     if (Maybe()) job.set_exclusive(true);
+    if (Maybe()) job.set_no_requeue(true);
     if (Maybe()) job.set_tmp("100G");
     if (Maybe()) job.set_model(Text());
     job.set_gpus(1 + Below(kNodes * kGpus));
@@ -322,6 +323,7 @@ Json JobFileOf(const v1::JobRequest& job) {
   add("cpus", job.cpus(), !job.cpus().empty());
   add("memory", job.memory(), !job.memory().empty());
   add("exclusive", true, job.exclusive());
+  add("no_requeue", true, job.no_requeue());
   add("tmp", job.tmp(), !job.tmp().empty());
   add("batch_size", job.batch_size(), job.batch_size() > 0);
   add("duration", job.duration_s(), job.has_duration_s());

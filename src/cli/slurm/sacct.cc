@@ -19,6 +19,7 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/job_selection.h"
 #include "cli/live/status/array_lines.h"
+#include "cli/slurm/field_table.h"
 #include "cli/slurm/slurm_commands.h"
 #include "cli/slurm/slurm_facts.h"
 #include "cli/slurm/slurm_filter.h"
@@ -83,12 +84,7 @@ struct SacctRow {
   const v1::JobStatus* job = line.job;
 };
 
-// `width`: negative: at the left.
-struct SacctField {
-  std::string_view heading;
-  int width = 10;
-  std::string (*text)(const SacctRow& row) = nullptr;
-};
+using SacctField = TableField<SacctRow>;
 
 const v1::JobRequest& Asked(const SacctRow& row) { return row.job->request(); }
 
@@ -232,95 +228,14 @@ constexpr std::array kSacctFields{
         [](const SacctRow& row) { return Printable(Asked(row).launch().working_directory()); }},
 };
 
-struct SacctColumn {
-  const SacctField* field = nullptr;
-  int width = 0;
-};
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
-// "jobid%15,state,elapsed". Errors: a field that there is not.
-Result<std::vector<SacctColumn>> SacctColumns(const SlurmWords& words) {
+std::string FormatOf(const SlurmWords& words) {
   const char* const of_environment = std::getenv("SACCT_FORMAT");
   const std::string plain = words.Has("brief") ? "jobid,state,exitcode"
                             : of_environment != nullptr
                                 ? of_environment
                                 : "jobid,jobname,partition,account,alloccpus,state,exitcode";
-  std::vector<SacctColumn> columns;
-  const std::string format = words.Value("format").value_or(plain);
-  for (const std::string_view item : base::Split(format, ",")) {
-    const std::size_t percent = item.find('%');
-    const std::string name = Lower(item.substr(0, percent));
-    const auto* const field =
-        std::find_if(kSacctFields.begin(), kSacctFields.end(),
-                     [&name](const SacctField& one) { return Lower(one.heading) == name; });
-    if (field == kSacctFields.end()) {
-      return InvalidArgument(
-          fmt::format("Invalid field requested: \"{}\"", item.substr(0, percent)));
-    }
-    const int width = percent == std::string_view::npos
-                          ? field->width
-                          : base::ToInteger<int>(item.substr(percent + 1)).value_or(field->width);
-    columns.push_back({.field = field, .width = width == 0 ? field->width : width});
-  }
-  return columns;
+  return words.Value("format").value_or(plain);
 }
-
-// In its place of a line of fixed widths: what is cut ends with '+'.
-std::string Fixed(std::string text, int width) {
-  const auto room = static_cast<std::size_t>(std::abs(width));
-  if (text.size() > room) {
-    text = text.substr(0, room - 1) + "+";
-  }
-  return (width < 0 ? fmt::format("{:<{}}", text, room) : fmt::format("{:>{}}", text, room)) + " ";
-}
-
-// The lines of a table of all rows.
-class SacctTable {
- public:
-  SacctTable(const SlurmWords& words, std::vector<SacctColumn> columns)
-      : columns_(std::move(columns)),
-        is_parsed_(words.Has("parsable") || words.Has("parsable2")),
-        ends_with_bar_(words.Has("parsable") && !words.Has("parsable2")),
-        bar_(words.Value("delimiter").value_or("|")) {}
-
-  [[nodiscard]] std::string Heading() const {
-    std::string text =
-        Line([](const SacctColumn& column) { return std::string(column.field->heading); });
-    if (!is_parsed_) {
-      for (const SacctColumn& column : columns_) {
-        text += std::string(static_cast<std::size_t>(std::abs(column.width)), '-') + " ";
-      }
-      text += "\n";
-    }
-    return text;
-  }
-  [[nodiscard]] std::string LineOf(const SacctRow& row) const {
-    return Line([&row](const SacctColumn& column) { return column.field->text(row); });
-  }
-
- private:
-  template <typename TextOf>
-  [[nodiscard]] std::string Line(const TextOf& text_of) const {
-    std::string line;
-    for (const SacctColumn& column : columns_) {
-      const bool is_last = &column == &columns_.back();
-      line += is_parsed_ ? text_of(column) + (is_last && !ends_with_bar_ ? "" : bar_)
-                         : Fixed(text_of(column), column.width);
-    }
-    return line + "\n";
-  }
-
-  std::vector<SacctColumn> columns_;
-  bool is_parsed_;
-  bool ends_with_bar_;
-  std::string bar_;
-};
 
 // Seconds since 1970. Errors: no time.
 Result<double> TimeOption(const SlurmWords& words, std::string_view name, double unstated) {
@@ -369,7 +284,8 @@ Result<std::vector<v1::JobStatus>> JobsOf(const SlurmWords& words, rpc::ClusterC
 
 Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {
   ASSIGN_OR_RETURN(const SlurmFilter filter, SlurmFilter::Of(kSacct, words));
-  ASSIGN_OR_RETURN(std::vector<SacctColumn> columns, SacctColumns(words));
+  ASSIGN_OR_RETURN(std::vector<TableColumn<SacctRow>> columns,
+                   TableColumns<SacctRow>(FormatOf(words), kSacctFields));
   const bool by_number = words.Has("jobs");
   ASSIGN_OR_RETURN(const double from, TimeOption(words, "starttime", by_number ? 0 : Midnight()));
   ASSIGN_OR_RETURN(const double to,
@@ -377,7 +293,7 @@ Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {
   ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs, JobsOf(words, client));
   ASSIGN_OR_RETURN(const v1::NodesReply nodes, NodesOf(client));
   const std::string unnamed = DefaultPartition(nodes);
-  const SacctTable table(words, std::move(columns));
+  const FieldTable<SacctRow> table(words, std::move(columns));
   std::string text = words.Has("noheader") ? "" : table.Heading();
   std::vector<SacctRow> rows;
   std::map<std::uint64_t, std::size_t> waiting;  // by array

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,6 +27,7 @@
 #include "cli/slurm/allocation.h"
 #include "cli/slurm/slurm_commands.h"
 #include "requests/slurm/sbatch_options.h"
+#include "requests/slurm/srun_options.h"
 #include "service/signals.h"
 #include "supervisor/attempt_folder.h"
 #include "supervisor/steps/slurm_tools.h"
@@ -35,8 +35,8 @@
 namespace trainyard::cli {
 namespace {
 
-using enum SlurmOption::Value;
-using enum SlurmOption::Use;
+using requests::OptionPart;
+using PartOf = OptionPart (*)(std::string_view name);
 using Given = std::vector<std::pair<const SlurmOption*, std::string>>;
 
 constexpr int kFailed = 1;
@@ -44,69 +44,11 @@ constexpr int kWrongOption = 255;
 constexpr int kBySignal = 128;
 constexpr const char* kSrun = "srun";
 constexpr const char* kSalloc = "salloc";
-constexpr std::string_view kOfStep = "of the step";
-constexpr std::string_view kOfItself = "of the command itself";
-
-// Options of sbatch that only it has.
-constexpr std::array<std::string_view, 13> kOfBatchAlone{
-    "array", "batch",     "export-file", "ignore-pbs", "no-requeue", "output", "error",
-    "input", "open-mode", "parsable",    "requeue",    "test-only",  "wrap"};
-
-// Those that srun has beside, or reads otherwise: where one has the letter of another of sbatch's,
-// it is srun's.
-constexpr std::array kStepOptions{
-    SlurmOption{"output", 'o', kNeeded, kDone, kOfStep},
-    SlurmOption{"error", 'e', kNeeded, kDone, kOfStep},
-    SlurmOption{"input", 'i', kNeeded, kDone, kOfStep},
-    SlurmOption{"open-mode", 0, kNeeded, kDone, kOfStep},
-    SlurmOption{"label", 'l', kNone, kDone, kOfStep},
-    SlurmOption{"kill-on-bad-exit", 'K', kOptional, kDone, kOfStep},
-    SlurmOption{"overcommit", 'O', kNone, kDone, kOfStep},
-    SlurmOption{"overlap", 0, kNone, kDone, kOfStep},
-    SlurmOption{"exact", 0, kNone, kDone, kOfStep},
-    SlurmOption{"relative", 'r', kNeeded, kDone, kOfStep},
-    SlurmOption{"distribution", 'm', kNeeded, kDone, kOfStep},
-    SlurmOption{"multi-prog", 0, kNone, kRefused, "expected a step of tasks of one command"},
-    SlurmOption{"pty", 0, kOptional, kDone, kOfItself},
-    SlurmOption{"jobid", 0, kNeeded, kDone, kOfItself},
-    SlurmOption{"mpi", 0, kNeeded, kNoEffect, kOfItself},
-    SlurmOption{"cpu-bind", 0, kNeeded, kNoEffect, kOfItself},
-    SlurmOption{"unbuffered", 'u', kNone, kNoEffect, kOfItself},
-    SlurmOption{"wait", 'W', kNeeded, kNoEffect, kOfItself},
-    SlurmOption{"threads", 'T', kNeeded, kNoEffect, kOfItself},
-    SlurmOption{"immediate", 'I', kOptional, kNoEffect, kOfItself},
-    SlurmOption{"preserve-env", 'E', kNone, kNoEffect, kOfItself},
-    SlurmOption{"disable-status", 'X', kNone, kNoEffect, kOfItself},
-    SlurmOption{"quit-on-interrupt", 'q', kNone, kNoEffect, kOfItself}};
-constexpr std::array kAllocationOptions{
-    SlurmOption{"no-shell", 0, kNone, kDone, kOfItself},
-    SlurmOption{"bell", 0, kNone, kNoEffect, kOfItself},
-    SlurmOption{"no-bell", 0, kNone, kNoEffect, kOfItself},
-    SlurmOption{"kill-command", 'K', kOptional, kDone, kOfItself},
-    SlurmOption{"immediate", 'I', kOptional, kNoEffect, kOfItself}};
-
-std::vector<SlurmOption> KnownTo(std::span<const SlurmOption> own) {
-  std::vector<SlurmOption> known(own.begin(), own.end());
-  for (SlurmOption option : requests::SbatchOptions()) {
-    const auto same_name = [&](const SlurmOption& one) { return one.name == option.name; };
-    const auto same_letter = [&](const SlurmOption& one) { return one.letter == option.letter; };
-    if (std::find(kOfBatchAlone.begin(), kOfBatchAlone.end(), option.name) != kOfBatchAlone.end() ||
-        std::any_of(own.begin(), own.end(), same_name)) {
-      continue;
-    }
-    if (std::any_of(own.begin(), own.end(), same_letter)) {
-      option.letter = 0;
-    }
-    known.push_back(option);
-  }
-  return known;
-}
-
 // What the job is to be; the others are those of the step.
-Given OfAllocation(const SlurmWords& words) {
+Given OfAllocation(const SlurmWords& words, PartOf part_of) {
   Given options;
   for (const auto& [option, value] : words.options) {
-    if (option->here != kOfStep && option->here != kOfItself) {
+    if (part_of(option->name) == OptionPart::kJob) {
       options.emplace_back(requests::SbatchOptionNamed(option->name), value);
     }
   }
@@ -138,26 +80,41 @@ std::string Here() {
   _exit(status);
 }
 
+// The srun of scripts with those options that its step has.
+std::vector<std::string> StepWords(const SlurmWords& words, bool in_folder) {
+  std::vector<std::string> step{kSrun};
+  if (!words.Has("disable-status")) {
+    step.emplace_back("--confirm-interrupt");
+  }
+  if (in_folder) {
+    step.insert(step.end(), {"-D", words.Value("chdir").value_or(Here())});
+  }
+  for (const auto& [option, value] : words.options) {
+    const bool of_both = option->name == "cpus-per-task" || in_folder;
+    const OptionPart part = requests::PartOfSrun(option->name);
+    if (part != OptionPart::kCommand && option->name != "chdir" &&
+        (part == OptionPart::kStep || of_both)) {
+      step.push_back(fmt::format("--{}{}{}", option->name, value.empty() ? "" : "=", value));
+    }
+  }
+  return step;
+}
+
 // Runs srun on the first node of the job; the command itself where it is to have the terminal.
 [[noreturn]] void BecomeStep(std::uint64_t job, const SlurmWords& words, bool in_folder) {
   std::vector<std::string> step{ThisProgram(), "attach", std::to_string(job)};
+  if (in_folder && words.Value("export").value_or("ALL") != "NONE") {
+    step.emplace_back("--export-all");  // what the shell has now, not what it had at the beginning
+  }
   if (words.Has("pty")) {
     step.insert(step.end(), {"--pty", "--"});
     if (in_folder) {
       step.insert(step.end(), {"/bin/sh", "-c", "cd \"$0\"; exec \"$@\"", Here()});
     }
   } else {
-    step.insert(step.end(), {"--no-pty", "--", kSrun});
-    if (in_folder) {
-      step.insert(step.end(), {"-D", words.Value("chdir").value_or(Here())});
-    }
-    for (const auto& [option, value] : words.options) {
-      const bool of_both = option->name == "cpus-per-task" || in_folder;
-      if (option->here != kOfItself && option->name != "chdir" &&
-          (option->here == kOfStep || of_both)) {
-        step.push_back(fmt::format("--{}{}{}", option->name, value.empty() ? "" : "=", value));
-      }
-    }
+    step.insert(step.end(), {"--no-pty", "--"});
+    const std::vector<std::string> srun = StepWords(words, in_folder);
+    step.insert(step.end(), srun.begin(), srun.end());
   }
   step.insert(step.end(), words.rest.begin(), words.rest.end());
   Become(kSrun, std::move(step), kFailed);
@@ -252,12 +209,14 @@ int Fail(const char* command, const Error& error) {
   return kFailed;
 }
 
-Result<Allocation> Allocate(const char* command, const SlurmWords& words, const std::string& name) {
+Result<Allocation> Allocate(const char* command, const SlurmWords& words, PartOf part_of,
+                            const std::string& name) {
   Result<Allocation> allocation = Allocation::Prepare(command);
   if (!allocation.ok()) {
     return allocation;
   }
-  if (const Status asked = allocation.value().Ask(OfAllocation(words), name); !asked.ok()) {
+  if (const Status asked = allocation.value().Ask(OfAllocation(words, part_of), name);
+      !asked.ok()) {
     return asked.error();
   }
   return allocation;
@@ -266,13 +225,13 @@ Result<Allocation> Allocate(const char* command, const SlurmWords& words, const 
 }  // namespace
 
 int Salloc(const std::vector<std::string>& words) {
-  const std::vector<SlurmOption> known = KnownTo(kAllocationOptions);
-  const std::optional<SlurmWords> read = ReadSlurmWords(kSalloc, words, known, /*stops=*/true);
+  const std::optional<SlurmWords> read =
+      ReadSlurmWords(kSalloc, words, requests::SallocOptions(), /*stops=*/true);
   if (!read) {
     return kWrongOption;
   }
   const BlockedSignals signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT});
-  Result<Allocation> allocation = Allocate(kSalloc, *read, "interactive");
+  Result<Allocation> allocation = Allocate(kSalloc, *read, requests::PartOfSalloc, "interactive");
   if (!allocation.ok()) {
     return Fail(kSalloc, allocation.error());
   }
@@ -291,8 +250,8 @@ int Srun(const std::vector<std::string>& words) {
   if (std::getenv(supervisor::AttemptFolder::kMarkVariable) != nullptr) {
     return supervisor::RunSrun(words);
   }
-  const std::vector<SlurmOption> known = KnownTo(kStepOptions);
-  const std::optional<SlurmWords> read = ReadSlurmWords(kSrun, words, known, /*stops=*/true);
+  const std::optional<SlurmWords> read =
+      ReadSlurmWords(kSrun, words, requests::SrunOptions(), /*stops=*/true);
   if (!read) {
     return kWrongOption;
   }
@@ -310,7 +269,8 @@ int Srun(const std::vector<std::string>& words) {
     BecomeStep(*job, *read, true);
   }
   const BlockedSignals signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT});
-  Result<Allocation> allocation = Allocate(kSrun, *read, NameOf(read->rest.front()));
+  Result<Allocation> allocation =
+      Allocate(kSrun, *read, requests::PartOfSrun, NameOf(read->rest.front()));
   if (!allocation.ok()) {
     return Fail(kSrun, allocation.error());
   }

@@ -33,8 +33,8 @@ constexpr const char* kSbatchUsage =
     "becomes of each. See 'trainyard submit'.\n";
 
 // Options that say how sbatch itself answers, and not what the job is.
-constexpr std::array<std::string_view, 8> kOfCommand{"parsable", "quiet", "wait",    "wrap",
-                                                     "help",     "usage", "version", "verbose"};
+constexpr std::array<std::string_view, 9> kOfCommand{
+    "parsable", "quiet", "wait", "wrap", "help", "usage", "version", "verbose", "test-only"};
 
 std::vector<SlurmOption> KnownOptions() {
   std::vector<SlurmOption> known(requests::SbatchOptions().begin(),
@@ -101,8 +101,28 @@ Result<int> AwaitEnd(std::uint64_t job, rpc::ClusterClient& client) {
   }
 }
 
+// When and where the job would start, as sbatch says it on standard error.
+int TellStart(const v1::SubmitReply& tested, bool quiet) {
+  if (!tested.has_starts()) {
+    fmt::print(stderr,
+               "allocation failure: no start of the job is known: it is held, or waits for "
+               "what is not known to come\n");
+    return 1;
+  }
+  v1::JobStatus status = tested.status();
+  *status.mutable_grants() = tested.places();
+  if (!quiet) {
+    fmt::print(stderr,
+               "sbatch: Job {} to start at {} using {} processors on nodes {} in partition {}\n",
+               tested.job(), SlurmStamp(tested.starts()), SlurmCpus(status), SlurmNodes(status),
+               status.request().queue().empty() ? kOnlyPartition : status.request().queue());
+  }
+  return 0;
+}
+
 Result<int> SubmitScript(const SlurmWords& words) {
   JobOptionValues options;
+  options.test_only = words.Has("test-only");
   options.sbatch.emplace();
   for (const auto& [option, value] : words.options) {
     if (std::find(kOfCommand.begin(), kOfCommand.end(), option->name) == kOfCommand.end()) {
@@ -113,6 +133,9 @@ Result<int> SubmitScript(const SlurmWords& words) {
   RETURN_IF_ERROR(TakeScript(words, options, arguments));
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectAsSlurm());
   ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, arguments, false, *client));
+  if (options.test_only) {
+    return TellStart(submitted, words.Has("quiet"));
+  }
   if (words.Has("parsable")) {
     fmt::print("{}\n", submitted.job());
   } else if (!words.Has("quiet")) {

@@ -127,7 +127,8 @@ Lines LinesOfJob(const JobLine& line, const std::string& unnamed) {
        "Account=" + OrNull(request.account()), "QOS=" + SlurmKept(job, "qos")},
       {fmt::format("JobState={}", SlurmState(job)), "Reason=" + job.reason_code(),
        "Dependency=" + OrNull(request.dependency())},
-      {"Requeue=1", fmt::format("Restarts={}", job.attempt() > 1 ? job.attempt() - 1 : 0),
+      {request.no_requeue() ? "Requeue=0" : "Requeue=1",
+       fmt::format("Restarts={}", job.attempt() > 1 ? job.attempt() - 1 : 0),
        fmt::format("BatchFlag={}", launch.has_batch() ? 1 : 0), "Reboot=0",
        "ExitCode=" + SlurmExitCode(job)},
       {"RunTime=" + SlurmLongSpan(job.run_s()), "TimeLimit=" + limit, "TimeMin=N/A"},
@@ -342,6 +343,18 @@ Result<v1::Selection> Chosen(const Words& words) {
   return requests::SelectionOf(selection);
 }
 
+// As there: a job that may not start again is not asked to.
+Status CheckRequeue(const v1::Selection& chosen, rpc::ClusterClient& client) {
+  for (const std::string& id : chosen.jobs()) {
+    ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs, JobsOfIds(client, {id}));
+    if (std::any_of(jobs.begin(), jobs.end(),
+                    [](const v1::JobStatus& job) { return job.request().no_requeue(); })) {
+      return Failed("Requested operation is presently disabled for job " + id);
+    }
+  }
+  return {};
+}
+
 Status Change(const std::string& verb, const Words& jobs, rpc::ClusterClient& client) {
   if (jobs.empty()) {
     return InvalidArgument(fmt::format("too few arguments for keyword:{}", verb));
@@ -349,6 +362,7 @@ Status Change(const std::string& verb, const Words& jobs, rpc::ClusterClient& cl
   ASSIGN_OR_RETURN(const v1::Selection chosen, Chosen(jobs));
   v1::ClientRequest request;
   if (verb == "requeue" || verb == "requeuehold") {
+    RETURN_IF_ERROR(CheckRequeue(chosen, client));
     request.mutable_requeue()->set_hold(verb == "requeuehold");
   } else {
     request.mutable_hold()->set_hold(verb != "release");

@@ -29,6 +29,7 @@ constexpr std::array kSlurmCommands{
     SlurmCommand{"sbatch", Sbatch},     SlurmCommand{"scancel", Scancel},
     SlurmCommand{"scontrol", Scontrol}, SlurmCommand{"sinfo", Sinfo},
     SlurmCommand{"squeue", Squeue},     SlurmCommand{"srun", Srun},
+    SlurmCommand{"sstat", Sstat},
 };
 
 }  // namespace

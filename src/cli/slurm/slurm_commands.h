@@ -29,6 +29,7 @@ int Scontrol(const std::vector<std::string>& words);
 int Sinfo(const std::vector<std::string>& words);
 int Squeue(const std::vector<std::string>& words);
 int Srun(const std::vector<std::string>& words);
+int Sstat(const std::vector<std::string>& words);
 
 // The client of the controller that TRAINYARD_CONTROLLER names. Errors: those of ConnectTo.
 [[nodiscard]] Result<std::unique_ptr<rpc::ClusterClient>> ConnectAsSlurm();

@@ -18,7 +18,7 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kSlurmStates{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kSlurmStates{
     {{"PENDING", "PD"},
      {"CONFIGURING", "CF"},
      {"RUNNING", "R"},
@@ -27,6 +27,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kSlurmSta
      {"CANCELLED", "CA"},
      {"FAILED", "F"},
      {"TIMEOUT", "TO"},
+     {"NODE_FAIL", "NF"},
      {"OUT_OF_MEMORY", "OOM"}}};
 constexpr std::int64_t kMilliCpu = 1000;
 
@@ -98,6 +99,7 @@ std::string_view SlurmState(const v1::JobStatus& job) {
     case v1::FAILED:
       return job.reason_code() == "TimeLimit"     ? "TIMEOUT"
              : job.reason_code() == "OutOfMemory" ? "OUT_OF_MEMORY"
+             : job.reason_code() == "NodeDown"    ? "NODE_FAIL"
                                                   : "FAILED";
     default:
       return "CANCELLED";  // or declined, which Slurm does not do once it has taken a job

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "engine/configuration.h"
+#include "model/job_fields.h"
 #include "model/slices.h"
 
 namespace trainyard::engine {
@@ -41,10 +42,16 @@ std::vector<JobId> NodesUp::JobsOn(NodeId node) const {
   return jobs;
 }
 
+bool NodesUp::Finishes(JobId job, const model::NodeClasses& classes) const {
+  return LiesOn(job, false) || !classes.InPartition(*jobs_[job].spec, jobs_[job].grant.slices) ||
+         ((leaves_no_requeue_alone_ || jobs_.IsCpuJob(job)) &&
+          model::IsNoRequeue(*jobs_[job].spec) && MayFinish(job));
+}
+
 std::set<JobId> NodesUp::JobsFinishing(const model::NodeClasses& classes) const {
   std::set<JobId> jobs;
   for (const JobId job : jobs_.AllRunning()) {
-    if (LiesOn(job, false) || !classes.InPartition(*jobs_[job].spec, jobs_[job].grant.slices)) {
+    if (Finishes(job, classes)) {
       jobs.insert(job);
     }
   }
@@ -64,15 +71,16 @@ bool NodesUp::MayFinish(JobId job) const {
 
 bool NodesUp::MayFinishOn(NodeId node, JobId job, bool policy_names_gpus) const {
   const Slices& slices = jobs_[job].grant.slices;
-  return MayFinish(job) &&
-         (!policy_names_gpus || std::all_of(slices.begin(), slices.end(), [&](const Slice& slice) {
-           return slice.node == node || !up_[Index(slice.node)];
-         }));
+  return MayFinish(job) && (!policy_names_gpus || model::IsNoRequeue(*jobs_[job].spec) ||
+                            std::all_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+                              return slice.node == node || !up_[Index(slice.node)];
+                            }));
 }
 
 int NodesUp::GpusFinishing(bool up) const {
   int gpus = 0;
   for (const JobId job : jobs_.finishing()) {
+    gpus += up && jobs_[job].grant.slices.empty() ? jobs_[job].grant.gpus : 0;
     for (const Slice& slice : jobs_[job].grant.slices) {
       gpus += up_[Index(slice.node)] == up ? std::popcount(slice.gpus) : 0;
     }

@@ -19,6 +19,11 @@ class NodesUp {
   // All are up. `jobs` must outlive it.
   NodesUp(const Cluster& cluster, const model::JobRecords& jobs);
 
+  // Whether jobs that no policy may preempt (JobTraits::no_requeue) finish from their start on:
+  // where they would otherwise be preempted, moved or resized, and the policy names no GPUs. Those
+  // without GPUs always do.
+  void LeaveNoRequeueAlone(bool leave) { leaves_no_requeue_alone_ = leave; }
+
   // By NodeId.
   [[nodiscard]] const std::vector<bool>& all() const { return up_; }
   [[nodiscard]] bool operator[](NodeId node) const { return up_[Index(node)]; }
@@ -33,16 +38,21 @@ class NodesUp {
 
   // The running jobs that lie on the node, ascending. O(running).
   [[nodiscard]] std::vector<JobId> JobsOn(NodeId node) const;
-  // Those that lie on some node that is not up, or not in their partition: they finish. O(running).
+  // Whether the running job lies on some node that is not up, or not in its partition, or is left
+  // alone from its start on: it finishes.
+  [[nodiscard]] bool Finishes(JobId job, const model::NodeClasses& classes) const;
+  // Those that do. O(running).
   [[nodiscard]] std::set<JobId> JobsFinishing(const model::NodeClasses& classes) const;
   // Whether some of the job's GPUs are on nodes that are up, or not.
   [[nodiscard]] bool LiesOn(JobId job, bool up) const;
   // Whether the job can be left alone where it is while the policy, which names no GPUs, goes on
   // with the others: it shares none.
   [[nodiscard]] bool MayFinish(JobId job) const;
-  // The same once `node` is not up; with a policy that names GPUs, it holds none elsewhere.
+  // The same once `node` is not up; with a policy that names GPUs, it holds none elsewhere, or
+  // keeps them from the policy (scheduler::KeepNoRequeue).
   [[nodiscard]] bool MayFinishOn(NodeId node, JobId job, bool policy_names_gpus) const;
-  // The GPUs that finishing jobs hold on nodes that are up, or on the others. O(finishing).
+  // The GPUs that finishing jobs hold on nodes that are up, or on the others; those without a name
+  // count as on nodes that are up. O(finishing).
   [[nodiscard]] int GpusFinishing(bool up) const;
 
   void Serialize(StateStream& state) { state(up_, gpus_, changes_); }
@@ -52,6 +62,7 @@ class NodesUp {
   std::vector<bool> up_;
   int gpus_;
   std::uint64_t changes_ = 0;
+  bool leaves_no_requeue_alone_ = false;  // not saved
 };
 
 }  // namespace trainyard::engine

@@ -11,6 +11,7 @@ namespace trainyard::live {
 namespace {
 
 constexpr std::size_t kMostCommand = std::size_t{32} << 10;
+constexpr std::size_t kMostEnvironment = std::size_t{256} << 10;
 constexpr std::size_t kMostInput = std::size_t{16} << 10;
 
 // Errors: the call is wrong, whatever the job.
@@ -27,6 +28,17 @@ Status CheckRequest(const v1::AttachRequest& request) {
       (request.command_size() > 0 && request.command(0).empty()) || has_nul(request.term())) {
     return InvalidArgument(
         "the command is empty, or has a NUL; expected a program and its arguments");
+  }
+  std::size_t variables = 0;
+  for (const v1::EnvironmentVariable& variable : request.environment()) {
+    variables += variable.name().size() + variable.value().size() + 2;
+    if (variable.name().empty() || has_nul(variable.name()) || has_nul(variable.value()) ||
+        variable.name().find('=') != std::string::npos) {
+      return InvalidArgument("a variable has no proper name, or a NUL; expected NAME=VALUE");
+    }
+  }
+  if (variables > kMostEnvironment) {
+    return InvalidArgument("the variables of the command have more than 256 KiB");
   }
   if (request.opens() && request.session().empty()) {
     return InvalidArgument("the session has no name; expected 32 hex digits");

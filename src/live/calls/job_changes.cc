@@ -124,7 +124,12 @@ const char* AskedOf(const v1::ClientRequest& request) {
   return "changed";
 }
 
-std::optional<Refusal> CheckRequeue(v1::JobState state) {
+std::optional<Refusal> CheckRequeue(v1::JobState state, const v1::JobRequest& job) {
+  if (job.no_requeue()) {
+    return Refusal{FailedPrecondition(
+        "job {} was submitted with --no-requeue and does not start again; 'trainyard cancel {}' "
+        "ends it")};
+  }
   if (state == v1::RUNNING || state == v1::STARTING) {
     return std::nullopt;
   }
@@ -185,7 +190,7 @@ std::optional<Refusal> JobChanges::CheckChange(const Call& call, const v1::Clien
     case v1::ClientRequest::kHold:
       return CheckHold(call, request.hold().hold(), id);
     case v1::ClientRequest::kRequeue:
-      return CheckRequeue(state);
+      return CheckRequeue(state, *state_.jobs[id].request);
     case v1::ClientRequest::kSignal:
       return CheckSignalled(state, state_.attempts[id].wanted() != nullptr);
     default:

@@ -31,6 +31,7 @@ class LiveCalls {
         configurations_(context_, engine),
         agents_(context_, messages),
         changes_(context_, validation_, messages),
+        submissions_(context_, validation_, changes_, engine),
         output_(output) {}
   // Where facts go, before the first call.
   void SetFacts(AddFact add) { context_.SetFacts(std::move(add)); }
@@ -71,7 +72,7 @@ class LiveCalls {
   JobChanges changes_;
   NodeChanges nodes_{context_};
   ControllerSwitches switches_{context_};
-  Submissions submissions_{context_, validation_, changes_};
+  Submissions submissions_;
   LiveOutput& output_;
   Answers answers_;
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "model/conditions.h"
 #include "support/live_world.h"
 
 namespace trainyard::live {
@@ -209,6 +210,58 @@ TEST_F(FinishingTest, OneThatIsNoDeadlineIsRefused) {
   EXPECT_EQ(ErrorOf(Drain(true, -1)).find("the deadline of a drain is -1"), 0U);
   EXPECT_EQ(ErrorOf(Drain(false, 60)).find("the deadline of a drain is 60"), 0U);
   EXPECT_EQ(ErrorOf(Drain(true, std::nan(""))).find("the deadline of a drain is nan"), 0U);
+}
+
+// A job that is not to be requeued, beside those of the fixture.
+class NoRequeueTest : public FinishingTest {
+ protected:
+  NoRequeueTest() {
+    Hello(11, "b");
+    v1::ClientRequest request = Submission(2);
+    request.mutable_submit()->mutable_job()->set_no_requeue(true);
+    EXPECT_EQ(Call(request).submit().job(), 3U);
+    Tell(11, Report(3, 1, v1::AttemptReport::RUNNING));
+    Heard(11);
+  }
+};
+
+TEST_F(NoRequeueTest, IsNotRequeuedOrResizedByItsUser) {
+  v1::ClientRequest request;
+  request.mutable_requeue()->set_job(3);
+  EXPECT_EQ(ErrorOf(request),
+            "job 3 was submitted with --no-requeue and does not start again; 'trainyard cancel 3' "
+            "ends it");
+  request.mutable_resize()->set_job(3);
+  request.mutable_resize()->set_gpus(1);
+  EXPECT_EQ(ErrorOf(request),
+            "job 3 was submitted with --no-requeue and would have to start again; expected a job "
+            "that waits");
+  EXPECT_EQ(StateOf(3), v1::RUNNING);
+  EXPECT_EQ(KindsHeard(11), "");
+}
+
+TEST_F(NoRequeueTest, HasFailedWhenItsNodeIsLostAndDoesNotWaitAgain) {
+  Pass(std::chrono::seconds(120));  // nothing is heard of b
+  const v1::JobStatus status = StatusOf(3);
+  EXPECT_EQ(status.state(), v1::FAILED) << status.ShortDebugString();
+  EXPECT_EQ(status.reason(), model::kLostNoRequeue);
+  EXPECT_EQ(status.reason_code(), "NodeDown");
+  Open();  // it is so after a restart, too
+  EXPECT_EQ(StateOf(3), v1::FAILED);
+  EXPECT_EQ(StatusOf(3).reason(), model::kLostNoRequeue);
+}
+
+TEST_F(NoRequeueTest, IsEndedByADrainThatDoesNotWaitAndNotByOneThatDoes) {
+  v1::ClientRequest drain = Drain(true);
+  drain.mutable_drain()->set_node("b");
+  Call(drain);
+  EXPECT_EQ(StateOf(3), v1::RUNNING);
+  EXPECT_EQ(KindsHeard(11), "");
+  drain.mutable_drain()->set_finish(false);
+  Call(drain);
+  EXPECT_EQ(KindsHeard(11), "stop ");
+  EXPECT_EQ(StateOf(3), v1::FAILED);
+  EXPECT_EQ(StatusOf(3).reason(), model::kLostNoRequeue);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "live/calls/ignored_options.h"
+#include "live/calls/start_forecast.h"
+#include "live/jobs/job_request.h"
 #include "model/conditions.h"
 
 namespace trainyard::live {
@@ -155,7 +157,9 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
     return PermissionDenied(call.principal.text() + " may not submit as '" + request.job().user() +
                             "'; expected no --user, or an admin");
   }
-  if (const std::optional<JobId> known = state.jobs.WithToken(request.client_token())) {
+  const std::optional<JobId> known =
+      request.test_only() ? std::nullopt : state.jobs.WithToken(request.client_token());
+  if (known) {
     RETURN_IF_ERROR(CheckSameJob(call, *known, request));
     return WithVerdict(call, *known, request.wait_for_verdict());
   }
@@ -175,6 +179,9 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
   ASSIGN_OR_RETURN(JobSpec spec, SpecFor(job));
   const std::size_t count = model::CountOf(spec);
   RETURN_IF_ERROR(CheckLimit(count));
+  if (request.test_only()) {
+    return Test(job, spec);
+  }
   const bool held = job.launch().hold();
   const bool array = !model::PartOf<JobTraits>(spec).array.empty();
   state.jobs.Announce(std::move(job));
@@ -192,6 +199,32 @@ Result<Reply> Submissions::Submit(const Call& call, const v1::SubmitRequest& req
     changes_.Hold(call, jobs, true);
   }
   return WithVerdict(call, id, request.wait_for_verdict());
+}
+
+// What the submission would come to. There is no fact in it.
+Reply Submissions::Test(const v1::JobRequest& job, const JobSpec& spec) const {
+  const LiveState& state = context_.state();
+  v1::ClientReply reply;
+  v1::SubmitReply& submit = *reply.mutable_submit();
+  submit.set_job(state.numbers.Of(JobAt(state.jobs.size())));
+  v1::JobStatus& status = *submit.mutable_status();
+  status.set_job(submit.job());
+  status.set_state(v1::SUBMITTED);
+  *status.mutable_request() = job;
+  status.mutable_request()->mutable_launch()->clear_environment();
+  for (std::string& sentence : IgnoredOf(job, state)) {
+    submit.add_ignored(std::move(sentence));
+  }
+  const auto start = job.launch().hold()
+                         ? std::nullopt
+                         : StartOf(engine_, state.now, std::make_shared<const JobSpec>(spec));
+  if (start) {
+    submit.set_starts(state.options.UnixSeconds(start->at));
+    for (const Slice& slice : start->grant.slices) {
+      *submit.add_places() = GrantOf(slice, state.cluster);
+    }
+  }
+  return [reply = std::move(reply)]() -> std::optional<v1::ClientReply> { return reply; };
 }
 
 Reply Submissions::WithVerdict(const Call& call, JobId job, bool wait) {
@@ -234,6 +267,12 @@ Result<Reply> Submissions::Resize(const Call& call, const v1::ResizeRequest& req
     return FailedPrecondition("job " + state.jobs.TextOf(job) + " has ended and cannot be resized");
   }
   v1::JobRequest wanted = *state.jobs[job].request;
+  const v1::JobState now = context_.statuses().StateOf(job);
+  if (wanted.no_requeue() && now != v1::WAITING && now != v1::SUBMITTED) {
+    return FailedPrecondition("job " + state.jobs.TextOf(job) +
+                              " was submitted with --no-requeue and would have to start again; "
+                              "expected a job that waits");
+  }
   if (state.configuration->traits.may.name_gpus && wanted.devices_size() > 0) {
     return FailedPrecondition("job " + state.jobs.TextOf(job) +
                               " names its GPUs; expected one that does not, or the job submitted "

@@ -17,8 +17,9 @@ namespace trainyard::live {
 class Submissions {
  public:
   // All must outlive it.
-  Submissions(CallContext& context, const Validation& validation, JobChanges& changes)
-      : context_(context), validation_(validation), changes_(changes) {}
+  Submissions(CallContext& context, const Validation& validation, JobChanges& changes,
+              const engine::Engine& engine)
+      : context_(context), validation_(validation), changes_(changes), engine_(engine) {}
 
   // A request with the token of a job that is known is that job, if it asks for the same.
   [[nodiscard]] Result<Reply> Submit(const Call& call, const v1::SubmitRequest& request);
@@ -36,11 +37,13 @@ class Submissions {
   [[nodiscard]] std::string DifferenceFrom(JobId job, const v1::JobRequest& request) const;
   [[nodiscard]] Status CheckLimit(std::size_t more) const;
   [[nodiscard]] Result<JobSpec> SpecFor(v1::JobRequest& job) const;
+  [[nodiscard]] Reply Test(const v1::JobRequest& job, const JobSpec& spec) const;
   [[nodiscard]] Reply WithVerdict(const Call& call, JobId job, bool wait);
 
   CallContext& context_;
   const Validation& validation_;
   JobChanges& changes_;
+  const engine::Engine& engine_;
   std::map<JobId, std::vector<std::uint64_t>> waiting_;  // calls, for the verdict on the job
 };
 

@@ -348,5 +348,29 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   EXPECT_EQ(store_.size(), blocks);
 }
 
+TEST_F(LiveWorldTest, ATestOfASubmissionSaysWhereItWouldStartAndSubmitsNothing) {
+  Hello(10, "a");
+  EXPECT_EQ(Submit(1), 1U);
+  Heard(10);
+  const std::string digest = controller_->digest();
+  v1::ClientRequest test = Submission(1);
+  test.mutable_submit()->set_test_only(true);
+  test.mutable_submit()->mutable_job()->set_name("next");
+  const v1::SubmitReply said = Call(test).submit();
+  EXPECT_EQ(said.job(), 2U);
+  EXPECT_EQ(said.status().request().name(), "next");
+  EXPECT_TRUE(said.has_starts());
+  ASSERT_EQ(said.places_size(), 1);
+  EXPECT_EQ(said.places(0).node(), "a");
+  EXPECT_EQ(said.places(0).gpus(0), 1) << "the other one is taken";
+  test.mutable_submit()->mutable_job()->mutable_launch()->set_hold(true);
+  EXPECT_FALSE(Call(test).submit().has_starts());
+  test.mutable_submit()->mutable_job()->set_gpus(9);
+  EXPECT_NE(ErrorOf(test), "") << "it is refused as a submission is";
+  EXPECT_EQ(controller_->digest(), digest) << "there is no fact in it";
+  EXPECT_EQ(KindsHeard(10), "");
+  EXPECT_EQ(Submit(1), 2U);
+}
+
 }  // namespace
 }  // namespace trainyard::live

@@ -72,6 +72,7 @@ std::string_view SlurmReasonOf(const ClusterView& view, TimePoint now, JobId id,
     return "None";
   }
   return job.reason.starts_with(model::kOverTimeLimit)      ? "TimeLimit"
+         : job.reason.starts_with(model::kLostNoRequeue)    ? "NodeDown"
          : job.reason.starts_with(supervisor::kOutOfMemory) ? "OutOfMemory"
          : job.exit_code != 0                               ? "NonZeroExitCode"
                                                             : "JobLaunchFailure";

@@ -40,6 +40,8 @@ class BatchScript {
   // Errors: it states options that have no effect here, each as "file:line: ...".
   [[nodiscard]] Status CheckStrict() const;
 
+  // The name of its file for output, as stated or as Slurm calls it.
+  [[nodiscard]] const std::string& output() const { return output_.pattern; }
   // What a user should know who submits it, a sentence each.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -478,8 +478,9 @@ TEST_F(BatchScriptTest, OptionsOfTheCommandStandBehindTheLines) {
 }
 
 TEST_F(BatchScriptTest, CallsOfSlurmsCommandsAreNamed) {
-  EXPECT_EQ(Mistake("#SBATCH -G1\n\nsrun a\nscontrol show hostnames\nsqueue\nsstat\nsprio\n"), "");
-  EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls sstat ("),
+  EXPECT_EQ(
+      Mistake("#SBATCH -G1\n\nsrun a\nscontrol show hostnames\nsqueue\nsdiag\nsstat\nsprio\n"), "");
+  EXPECT_THAT(warnings_, ElementsAre(testing::AllOf(HasSubstr("the script calls sdiag ("),
                                                     HasSubstr("train.sh:7), sprio ("),
                                                     HasSubstr("docs/from-slurm.md"))));
   EXPECT_EQ(Mistake("#SBATCH -G2 -N2\n\nsrun python train.py\n"), "");

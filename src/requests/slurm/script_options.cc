@@ -335,7 +335,8 @@ constexpr std::array kLineOptions{
     LineOption{"open-mode", "", &ScriptReader::SetOpenMode},
     LineOption{"signal", "", &ScriptReader::SetSignal},
     LineOption{"hold", "", &ScriptReader::SetHold},
-    LineOption{"requeue", "", &ScriptReader::SetNothing},  // as all jobs are
+    LineOption{"requeue", "", &ScriptReader::SetNoRequeue<false>},
+    LineOption{"no-requeue", "", &ScriptReader::SetNoRequeue<true>},
 };
 
 }  // namespace

@@ -90,7 +90,10 @@ class ScriptReader {
   template <Count Counts::*kCount>
   Status SetGpuCount(const Given& given);
   Status SetHold(const Given& given) { return SetKey(given, "hold", "true"); }
-  Status SetNothing(const Given& /*given*/) { return {}; }
+  template <bool kSays>
+  Status SetNoRequeue(const Given& given) {
+    return SetKey(given, "no_requeue", kSays ? "true" : "false");
+  }
 
  private:
   Status TakeGpus(const Given& given, const Result<GpuList>& list, Count& count);

@@ -13,6 +13,7 @@ std::string AttachDigest(const v1::AttachRequest& request) {
     all.add_command(word);
   }
   all.mutable_command()->MergeFrom(request.command());
+  *all.mutable_environment() = request.environment();
   return "attach-" + LaunchDigest(all);
 }
 

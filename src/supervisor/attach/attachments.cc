@@ -19,6 +19,7 @@
 #include "supervisor/launch/containers.h"
 #include "supervisor/launch/launch_command.h"
 #include "supervisor/process_table.h"
+#include "supervisor/steps/slurm_tools.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -33,6 +34,13 @@ bool IsSessionName(const std::string& name) {
          });
 }
 
+// Variables that say where the worker is and what it has there: they are not the caller's.
+bool IsOfWorker(const std::string& name) {
+  return name.starts_with("TRAINYARD_") || name.starts_with("SLURM") ||
+         name == "CUDA_VISIBLE_DEVICES" || name == "ROCR_VISIBLE_DEVICES" ||
+         name == "GPU_DEVICE_ORDINAL" || name == "BASH_ENV";
+}
+
 std::string ValueOf(const std::vector<std::string>& environment, const std::string& name) {
   for (const std::string& variable : environment) {
     if (variable.starts_with(name + "=")) {
@@ -40,6 +48,25 @@ std::string ValueOf(const std::vector<std::string>& environment, const std::stri
     }
   }
   return {};
+}
+
+// Those of the caller, where it gives any, take the place of the worker's, but its tools of Slurm
+// are found first.
+void AddVariables(const v1::AttachRequest& request, std::vector<std::string>& environment) {
+  if (request.environment().empty()) {
+    return;
+  }
+  const std::string tools = ValueOf(environment, kStepFolderVariable);
+  std::erase_if(environment, [](const std::string& variable) {
+    return !IsOfWorker(variable.substr(0, variable.find('=')));
+  });
+  for (const v1::EnvironmentVariable& variable : request.environment()) {
+    if (!IsOfWorker(variable.name())) {
+      const bool is_path = variable.name() == "PATH" && !tools.empty();
+      environment.push_back(variable.name() + "=" + (is_path ? tools + ":" : "") +
+                            variable.value());
+    }
+  }
 }
 
 // The controller has signed this very command for this very attempt, not long ago.
@@ -159,6 +186,7 @@ WorkerCommand Attachments::CommandOf(const v1::AttachRequest& request,
                      .working_directory = start_.launch().working_directory(),
                      .log = folder_.PathOf("supervisor.log"),
                      .mask = options_.mask};
+  AddVariables(request, made.environment);
   if (made.command.empty()) {
     const std::string shell = ValueOf(made.environment, "SHELL");
     made.command = {shell.empty() ? "/bin/sh" : shell};

@@ -12,8 +12,8 @@
 
 namespace trainyard::supervisor {
 
-inline constexpr std::array<std::string_view, 7> kSlurmTools{
-    "sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"};
+inline constexpr std::array<std::string_view, 8> kSlurmTools{
+    "sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun", "sstat"};
 inline constexpr std::string_view kStepTool = "srun";
 // Of the attempt's folder: how many steps there have been.
 inline constexpr const char* kStepCount = "steps";

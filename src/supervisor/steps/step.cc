@@ -36,6 +36,7 @@
 #include "supervisor/launch/node_desk.h"
 #include "supervisor/steps/slurm_tools.h"
 #include "supervisor/steps/step_channel.h"
+#include "supervisor/steps/step_environment.h"
 #include "supervisor/steps/step_files.h"
 #include "supervisor/steps/step_layout.h"
 #include "supervisor/steps/step_tasks.h"
@@ -48,6 +49,7 @@ using StepClock = std::chrono::steady_clock;
 constexpr int kBySignal = 128;
 constexpr std::chrono::seconds kUntilTheyCall(60);
 constexpr std::chrono::seconds kKillWait(30);        // from TERM to KILL of --kill-on-bad-exit
+constexpr std::chrono::seconds kUntilAsked(1);       // an interrupt after it asks again
 constexpr std::chrono::milliseconds kUntilTold(50);  // ends that are told in one line
 constexpr std::uint64_t kMostInput = std::uint64_t{256} << 10;  // that tasks have not taken yet
 
@@ -64,34 +66,6 @@ int TakeStepNumber() {
   const int number = base::ToInteger<int>(base::Trim(text.data())).value_or(0);
   const std::string next = std::to_string(number + 1);
   return pwrite(file.get(), next.data(), next.size(), 0) < 0 ? 0 : number;
-}
-
-// "2(x3),1" as numbers.
-std::vector<int> NumbersOf(const std::string& runs) {
-  std::vector<int> numbers;
-  for (const std::string_view run : base::Split(runs, ",")) {
-    const std::size_t times = run.find("(x");
-    const int number = base::ToInteger<int>(run.substr(0, times)).value_or(0);
-    const int count =
-        times == std::string_view::npos
-            ? 1
-            : base::ToInteger<int>(run.substr(times + 2, run.size() - times - 3)).value_or(1);
-    numbers.insert(numbers.end(), static_cast<std::size_t>(std::max(0, count)), number);
-  }
-  return numbers;
-}
-
-std::string RunsOf(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
-    end = i;
-    while (end < numbers.size() && numbers[end] == numbers[i]) {
-      ++end;
-    }
-    text += (text.empty() ? "" : ",") + (end - i > 1 ? fmt::format("{}(x{})", numbers[i], end - i)
-                                                     : std::to_string(numbers[i]));
-  }
-  return text;
 }
 
 void WriteAll(int descriptor, std::string_view text) {
@@ -145,33 +119,6 @@ std::vector<JobNode> NodesOfJob(const v1::StartAttempt& start) {
     }
   }
   return nodes;
-}
-
-// ALL, NONE, or names, of which those with a value are set.
-void ApplyExport(const std::string& exported) {
-  const std::vector<std::string_view> items = base::Split(exported, ",");
-  if (std::find(items.begin(), items.end(), "ALL") == items.end()) {
-    std::vector<std::string> dropped;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-      const std::string_view text = *entry;
-      const std::string_view name = text.substr(0, text.find('='));
-      const bool kept = name.starts_with("SLURM") || name.starts_with("TRAINYARD_") ||
-                        name == "PATH" || name == "HOME" || name == "CUDA_VISIBLE_DEVICES" ||
-                        std::find(items.begin(), items.end(), name) != items.end();
-      if (!kept) {
-        dropped.emplace_back(name);
-      }
-    }
-    for (const std::string& name : dropped) {
-      unsetenv(name.c_str());
-    }
-  }
-  for (const std::string_view item : items) {
-    if (const std::size_t equals = item.find('='); equals != std::string_view::npos) {
-      setenv(std::string(item.substr(0, equals)).c_str(),
-             std::string(item.substr(equals + 1)).c_str(), 1);
-    }
-  }
 }
 
 std::string FoldedRanks(const std::vector<int>& ranks) {
@@ -674,9 +621,42 @@ class RunningStep {
       if (signal.ssi_signo == SIGCHLD) {
         while (waitpid(-1, nullptr, WNOHANG) > 0) {
         }
+      } else if (signal.ssi_signo == SIGINT && options_.confirms_interrupt) {
+        TakeInterrupt();
       } else {
         SignalAll(static_cast<int>(signal.ssi_signo));
       }
+    }
+  }
+
+  // The first one only tells how far the tasks are; another one soon after it ends them.
+  void TakeInterrupt() {
+    const std::string step = fmt::format("StepId={}.{}", JobVariable("SLURM_JOB_ID"), number_);
+    const StepClock::time_point now = StepClock::now();
+    if (!interrupted_ || now - *interrupted_ > kUntilAsked) {
+      interrupted_ = now;
+      Complain("interrupt (one more within 1 sec to abort)");
+      std::vector<int> running;
+      for (const NodeOfStep& node : nodes_) {
+        running.insert(running.end(), node.running.begin(), node.running.end());
+      }
+      TellState(step, std::move(running), "running");
+      TellState(step, failed_, "exited abnormally");
+      return TellState(step, succeeded_, "exited");
+    }
+    Complain("sending Ctrl-C to " + step);
+    Complain("forcing job termination");
+    Complain(fmt::format("Job step aborted: Waiting up to {} seconds for job step to finish.",
+                         kKillWait.count() + 2));
+    SignalAll(SIGINT);
+    SignalAll(SIGKILL);
+  }
+
+  static void TellState(const std::string& step, std::vector<int> ranks, const char* state) {
+    if (!ranks.empty()) {
+      std::sort(ranks.begin(), ranks.end());
+      Complain(fmt::format("{} task{} {}: {}", step, ranks.size() > 1 ? "s" : "",
+                           FoldedRanks(ranks), state));
     }
   }
 
@@ -703,6 +683,7 @@ class RunningStep {
     }
     const int status = end.wait_status();
     const int code = WIFSIGNALED(status) ? kBySignal + WTERMSIG(status) : WEXITSTATUS(status);
+    (code == 0 ? succeeded_ : failed_).push_back(end.rank());
     if (code == 0) {
       return;
     }
@@ -766,6 +747,9 @@ class RunningStep {
   std::uint64_t given_ = 0;
   std::uint64_t taken_ = 0;
   std::map<int, std::uint64_t> by_node_;
+  std::vector<int> succeeded_;  // ranks
+  std::vector<int> failed_;
+  std::optional<StepClock::time_point> interrupted_;  // for the last time that was told of
   int status_ = 0;
   bool killed_ = false;
 };

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
+
+#include "base/text.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -215,6 +218,33 @@ class StepPlacer {
 Result<StepLayout> PlaceStep(const StepOptions& step, const std::vector<JobNode>& job,
                              StepClaims& claims) {
   return StepPlacer(step, job).Place(claims);
+}
+
+std::vector<int> NumbersOf(const std::string& runs) {
+  std::vector<int> numbers;
+  for (const std::string_view run : base::Split(runs, ",")) {
+    const std::size_t times = run.find("(x");
+    const int number = base::ToInteger<int>(run.substr(0, times)).value_or(0);
+    const int count =
+        times == std::string_view::npos
+            ? 1
+            : base::ToInteger<int>(run.substr(times + 2, run.size() - times - 3)).value_or(1);
+    numbers.insert(numbers.end(), static_cast<std::size_t>(std::max(0, count)), number);
+  }
+  return numbers;
+}
+
+std::string RunsOf(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+    end = i;
+    while (end < numbers.size() && numbers[end] == numbers[i]) {
+      ++end;
+    }
+    text += (text.empty() ? "" : ",") + (end - i > 1 ? fmt::format("{}(x{})", numbers[i], end - i)
+                                                     : std::to_string(numbers[i]));
+  }
+  return text;
 }
 
 }  // namespace trainyard::supervisor

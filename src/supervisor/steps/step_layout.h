@@ -35,4 +35,8 @@ struct StepLayout {
 [[nodiscard]] Result<StepLayout> PlaceStep(const StepOptions& step, const std::vector<JobNode>& job,
                                            StepClaims& claims);
 
+// Counts of nodes as SLURM_TASKS_PER_NODE has them: "2(x3),1" is 2, 2, 2, 1.
+[[nodiscard]] std::vector<int> NumbersOf(const std::string& runs);
+[[nodiscard]] std::string RunsOf(const std::vector<int>& numbers);
+
 }  // namespace trainyard::supervisor

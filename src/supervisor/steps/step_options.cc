@@ -19,20 +19,81 @@ namespace trainyard::supervisor {
 namespace {
 
 // Those that srun takes and that change nothing of a step here.
-constexpr std::array kWithValue{"mpi",          "cpu-bind",         "mem",
-                                "mem-per-cpu",  "mem-per-gpu",      "mem-bind",
-                                "gpu-bind",     "threads-per-core", "job-name",
-                                "partition",    "account",          "time",
-                                "hint",         "threads",          "wait",
-                                "qos",          "comment",          "constraint",
-                                "cpus-per-gpu", "acctg-freq",       "gpu-freq",
-                                "network",      "ntasks-per-core",  "jobid",
-                                "cpu-freq",     "profile",          "ntasks-per-gpu",
-                                "gres-flags"};
-constexpr std::array kFlags{"exact",     "unbuffered",   "quiet",   "verbose",
-                            "exclusive", "preserve-env", "no-kill", "quit-on-interrupt"};
+constexpr std::array kWithValue{"accel-bind",
+                                "account",
+                                "acctg-freq",
+                                "bb",
+                                "bbf",
+                                "bcast-exclude",
+                                "begin",
+                                "cluster-constraint",
+                                "clusters",
+                                "comment",
+                                "constraint",
+                                "container",
+                                "core-spec",
+                                "cores-per-socket",
+                                "cpu-bind",
+                                "cpu-freq",
+                                "cpus-per-gpu",
+                                "deadline",
+                                "delay-boot",
+                                "dependency",
+                                "extra-node-info",
+                                "gid",
+                                "gpu-bind",
+                                "gpu-freq",
+                                "gpus-per-socket",
+                                "gres-flags",
+                                "hint",
+                                "jobid",
+                                "job-name",
+                                "licenses",
+                                "mail-type",
+                                "mail-user",
+                                "mcs-label",
+                                "mem",
+                                "mem-bind",
+                                "mem-per-cpu",
+                                "mem-per-gpu",
+                                "mincpus",
+                                "mpi",
+                                "msg-timeout",
+                                "network",
+                                "nodefile",
+                                "ntasks-per-core",
+                                "ntasks-per-gpu",
+                                "ntasks-per-socket",
+                                "partition",
+                                "power",
+                                "prefer",
+                                "priority",
+                                "profile",
+                                "qos",
+                                "reservation",
+                                "signal",
+                                "slurmd-debug",
+                                "sockets-per-node",
+                                "switches",
+                                "thread-spec",
+                                "threads",
+                                "threads-per-core",
+                                "time",
+                                "time-min",
+                                "tmp",
+                                "uid",
+                                "wait",
+                                "wckey"};
+constexpr std::array kWithOptionalValue{"compress", "exclusive", "immediate",  "nice",
+                                        "no-kill",  "propagate", "resv-ports", "send-libs"};
+constexpr std::array kFlags{"contiguous",    "disable-status", "exact",      "hold",
+                            "oversubscribe", "preserve-env",   "quiet",      "quit-on-interrupt",
+                            "reboot",        "spread-job",     "unbuffered", "use-min-nodes",
+                            "verbose"};
 // Those that make of srun another program.
-constexpr std::array kNotHere{"multi-prog", "pty", "test-only", "het-group", "no-allocate", "x11"};
+constexpr std::array kNotHere{"multi-prog",  "pty",         "test-only",  "het-group",
+                              "no-allocate", "x11",         "bcast",      "epilog",
+                              "prolog",      "task-epilog", "task-prolog"};
 
 enum Own : int {
   kTasks = 1000,
@@ -57,6 +118,7 @@ enum Own : int {
   kRelative,
   kDistribution,
   kOpenMode,
+  kConfirm,  // of this program's own: somebody types
   kNotHereYet,
   kPassed,
 };
@@ -85,6 +147,7 @@ std::vector<option> LongOptions() {
       {"relative", required_argument, nullptr, kRelative},
       {"distribution", required_argument, nullptr, kDistribution},
       {"open-mode", required_argument, nullptr, kOpenMode},
+      {"confirm-interrupt", no_argument, nullptr, kConfirm},
   };
   for (const char* const name : kNotHere) {
     options.push_back({name, optional_argument, nullptr, kNotHereYet});
@@ -92,10 +155,11 @@ std::vector<option> LongOptions() {
   for (const char* const name : kWithValue) {
     options.push_back({name, required_argument, nullptr, kPassed});
   }
+  for (const char* const name : kWithOptionalValue) {
+    options.push_back({name, optional_argument, nullptr, kPassed});
+  }
   for (const char* const name : kFlags) {
-    options.push_back({name,
-                       std::string_view(name) == "exclusive" ? optional_argument : no_argument,
-                       nullptr, kPassed});
+    options.push_back({name, no_argument, nullptr, kPassed});
   }
   options.push_back({});
   return options;
@@ -192,7 +256,8 @@ class StepReader {
     const auto count = static_cast<int>(copies.size());
     optind = 0;
     opterr = 0;
-    constexpr const char* kLetters = "+:n:N:c:w:o:e:i:D:lK::OG:J:p:A:t:m:x:C:q:r:T:W:uQvkEX";
+    constexpr const char* kLetters =
+        "+:n:N:c:w:o:e:i:D:lK::OG:J:p:A:t:m:x:C:q:r:T:W:uQvkEXB:b:d:F:HI::L:M:S:s";
     for (int letter = 0;
          (letter = getopt_long(count, arguments.data(), kLetters, options.data(), nullptr)) >= 0;) {
       const std::string& word = copies[static_cast<std::size_t>(std::max(1, optind - 1))];
@@ -261,6 +326,9 @@ class StepReader {
         return {};
       case kOverlap:
         step_.overlaps = true;
+        return {};
+      case kConfirm:
+        step_.confirms_interrupt = true;
         return {};
       default:
         return TakeCount(option, value);

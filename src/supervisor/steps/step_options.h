@@ -31,8 +31,9 @@ struct StepOptions {
   std::string exported = "ALL";  // as --export has it
   bool label = false;            // each line begins with the rank
   bool kill_on_bad_exit = false;
-  bool appends = false;  // to its files
-  std::string output{};  // patterns of files; empty: those of srun itself
+  bool confirms_interrupt = false;  // the first Ctrl-C shows the tasks, and the next one ends them
+  bool appends = false;             // to its files
+  std::string output{};             // patterns of files; empty: those of srun itself
   std::string errors{};
   std::string input{};  // empty: to all tasks; "none"; the number of a task; a file
   std::string folder{};

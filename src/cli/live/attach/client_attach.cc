@@ -9,6 +9,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -26,6 +27,7 @@
 #include "cli/live/client_json.h"
 #include "cli/live/job_selection.h"
 #include "cli/numbers.h"
+#include "io/text_check.h"
 #include "service/signals.h"
 
 namespace trainyard::cli {
@@ -42,7 +44,29 @@ struct AttachOptions : ClusterOptions {
   std::string node;
   bool terminal = false;
   bool pipes = false;
+  bool exports = false;
 };
+
+// The environment of this process, but what says where it runs.
+void AddEnvironment(v1::AttachRequest& call) {
+  constexpr std::array<std::string_view, 6> kNot{
+      "SLURM", "TRAINYARD_", "_=", "PWD=", "OLDPWD=", "SHLVL="};
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    const bool is_left = std::any_of(kNot.begin(), kNot.end(), [text](std::string_view begin) {
+      return text.starts_with(begin);
+    });
+    // Functions of a shell, and what no message may have, stay here.
+    if (equals == std::string_view::npos || equals == 0 || is_left ||
+        text.substr(0, equals).find('%') != std::string_view::npos || !io::IsUtf8(text)) {
+      continue;
+    }
+    v1::EnvironmentVariable& variable = *call.add_environment();
+    variable.set_name(std::string(text.substr(0, equals)));
+    variable.set_value(std::string(text.substr(equals + 1)));
+  }
+}
 
 v1::AttachRequest OpeningCall(const AttachOptions& options, std::uint64_t job,
                               const std::vector<std::string>& command) {
@@ -58,6 +82,9 @@ v1::AttachRequest OpeningCall(const AttachOptions& options, std::uint64_t job,
   if (winsize size{}; call.terminal() && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
     call.set_rows(size.ws_row);
     call.set_columns(size.ws_col);
+  }
+  if (options.exports) {
+    AddEnvironment(call);
   }
   if (const char* const term = std::getenv("TERM"); term != nullptr && call.terminal()) {
     call.set_term(term);
@@ -207,6 +234,8 @@ void AddAttach(CLI::App& app, Command& chosen) {
       command->add_flag("--pty", options->terminal,
                         "with a terminal (default: where standard input and output are one)");
   command->add_flag("--no-pty", options->pipes, "without")->excludes(terminal);
+  command->add_flag("--export-all", options->exports,
+                    "with the variables of this environment, as a step of srun has them");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return Attach(*options, chosen); }; });
 }
