@@ -10,8 +10,8 @@ cd "$here/.."
 TRAINYARD_REFERENCE=$(realpath "${TRAINYARD_REFERENCE:-../shared}" 2>/dev/null || true)
 export TRAINYARD_REFERENCE
 scripts/build.sh asan fast_tests trainyard-golden
-# The rules of the source tree are no code of the product.
-ctest --preset asan -L "^fast$" -E "^(structure_test|setup)$"
+# The rules of the source tree and the scripts are no code of the product.
+ctest --preset asan -L "^fast$" -E "^(structure_test|setup|release|golden_scripts|kills_checker)$"
 ctest --preset asan -R "^golden/published$"
 scripts/build.sh tsan supervisor_test live_test daemon_test store_test
 for test in supervisor live daemon store; do
