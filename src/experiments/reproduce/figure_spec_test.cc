@@ -303,6 +303,12 @@ TEST(FiguresTest, ValuesOfGavelAreThoseThatItsNotebooksPrint) {
   });
 }
 
+// A label as these tables name the policy.
+std::string InLowerCase(std::string label) {
+  label[0] = static_cast<char>(std::tolower(label[0]));
+  return label;
+}
+
 // What the simulations of Pollux's artifact logged, to two digits.
 TEST(FiguresTest, ValuesOfPolluxAreThoseThatItsSimulationsLogged) {
   TRAINYARD_NEEDS_REFERENCE();
@@ -316,12 +322,10 @@ TEST(FiguresTest, ValuesOfPolluxAreThoseThatItsSimulationsLogged) {
       {"30", "30s"}, {"60", "1m"}, {"120", "2m"}, {"240", "4m"}, {"480", "8m"}};
   ExpectPrinted("pollux", printed, 30, [&](const std::string& id, const PublishedValue& value) {
     const std::string& at = value.place.back().second;
-    std::string policy = value.run;
-    policy[0] = static_cast<char>(std::tolower(policy[0]));
     const std::string place = id == "pollux/osdi21" ? "jobload 1.0 workload-" + at
                               : id == "pollux/load" ? "jobload " + at + " workload-6"
                                                     : "period " + settings.at(at) + " workload-6";
-    return fmt::format("{} {} {:.2f}", place, policy, value.value);
+    return fmt::format("{} {} {:.2f}", place, InLowerCase(value.run), value.value);
   });
 }
 
@@ -338,9 +342,7 @@ TEST(FiguresTest, ValuesOfSiaAreThoseOfItsTables) {
                                                    {"makespan_hours", "makespan_h"},
                                                    {"gpu_hours_mean", "gpu_h_per_job"}};
   ExpectPrinted("sia", printed, 40, [&](const std::string& id, const PublishedValue& value) {
-    std::string policy = value.run;
-    policy[0] = static_cast<char>(std::tolower(policy[0]));
-    return fmt::format("{} {} {} {} {:.1f}", id, value.place.back().second, policy,
+    return fmt::format("{} {} {} {} {:.1f}", id, value.place.back().second, InLowerCase(value.run),
                        metrics.at(value.quantity.metric), value.value);
   });
 }
