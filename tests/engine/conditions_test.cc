@@ -83,22 +83,7 @@ TEST(ConditionsTest, AWaitForAStartIsSaved) {
   const TestRun run{
       .jobs = {MakeJob(0, 4, 100), MakeJob(1, 5, 50), After(MakeJob(2, 1, 10), "after:2+2:1+1")},
       .cluster = MakeCluster(1, 8)};
-  const TestParts parts(run);
-  engine::Engine engine(parts.Setup());
-  world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
-                              engine);
-  for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
-       batch = world.Next(engine.next_wakeup())) {
-    const std::unique_ptr<engine::Engine> fork = engine.Fork();
-    const auto forked = fork->Step(batch);
-    ASSERT_TRUE(forked.ok());
-    const std::string expected = engine::EncodeActions(forked.value());
-    const auto actions = engine.Step(batch);
-    ASSERT_TRUE(actions.ok());
-    ASSERT_EQ(engine::EncodeActions(actions.value()), expected) << Seconds(batch.now);
-    ASSERT_EQ(fork->next_wakeup(), engine.next_wakeup()) << Seconds(batch.now);
-  }
-  EXPECT_EQ(Seconds(engine.records()[2].first_start), 220);
+  EXPECT_EQ(Seconds(RunBesideForks(run)[2].first_start), 220);
 }
 
 TEST(ConditionsTest, AJobDoesNotBeginBeforeItsTime) {

@@ -121,6 +121,14 @@ model::Rules FreeRules() {
   return rules;
 }
 
+profile::OverheadModel SecondsOfOverhead() {
+  return profile::OverheadModel(profile::OverheadTable{.fallback = {.start = FromSeconds(2),
+                                                                    .restart = FromSeconds(4),
+                                                                    .resize = FromSeconds(3),
+                                                                    .migrate = FromSeconds(3)},
+                                                       .models = {}});
+}
+
 TestParts::TestParts(const TestRun& run)
     : run_(run),
       policy_(run.own_policy == nullptr ? PolicyNamed(run.policy) : Components{}),
@@ -183,6 +191,26 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   result.decisions = engine.decisions();
   result.blocked.assign(engine.blocked().begin(), engine.blocked().end());
   return result;
+}
+
+std::vector<model::JobRecord> RunBesideForks(const TestRun& run) {
+  const TestParts parts(run);
+  engine::Engine engine(parts.Setup());
+  world::SimulatedWorld world(std::make_shared<const std::vector<JobSpec>>(run.jobs), run.cluster,
+                              engine);
+  for (model::Batch batch = world.Next(engine.next_wakeup()); !batch.done;
+       batch = world.Next(engine.next_wakeup())) {
+    const std::unique_ptr<engine::Engine> fork = engine.Fork();
+    const auto forked = fork->Step(batch);
+    const std::string expected = forked.ok() ? engine::EncodeActions(forked.value()) : "";
+    const auto actions = engine.Step(batch);
+    if (!forked.ok() || !actions.ok() || engine::EncodeActions(actions.value()) != expected ||
+        fork->next_wakeup() != engine.next_wakeup()) {
+      ADD_FAILURE() << run.policy << ": a fork decides otherwise at " << Seconds(batch.now);
+      break;
+    }
+  }
+  return {engine.records().begin(), engine.records().end()};
 }
 
 std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,

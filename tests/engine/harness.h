@@ -23,6 +23,8 @@ namespace trainyard {
 
 // Rules without any restart cost.
 [[nodiscard]] model::Rules FreeRules();
+// Some seconds for a start, a restart, a resize and a move, each another.
+[[nodiscard]] profile::OverheadModel SecondsOfOverhead();
 
 struct TestRun {
   std::vector<JobSpec> jobs;
@@ -76,6 +78,10 @@ struct TestResult {
 
 // Runs in a simulated world; with `journal`, replays those facts instead.
 [[nodiscard]] TestResult RunTest(const TestRun& run, const std::string* journal = nullptr);
+
+// Runs likewise; at each step a fork, which knows only what is saved, has to decide the same. The
+// records at the end.
+[[nodiscard]] std::vector<model::JobRecord> RunBesideForks(const TestRun& run);
 
 // When its jobs start. The run has to succeed, and all of them to end.
 [[nodiscard]] std::vector<double> Starts(const std::vector<JobSpec>& jobs, const Cluster& cluster,

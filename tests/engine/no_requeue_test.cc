@@ -87,12 +87,7 @@ class NoRequeue : public testing::TestWithParam<Case> {
     run.rates = rates_.get();
     run.jobs = WithKept(std::move(run.jobs));
     run.rules.debt = {};
-    run.overheads =
-        profile::OverheadModel(profile::OverheadTable{.fallback = {.start = FromSeconds(2),
-                                                                   .restart = FromSeconds(4),
-                                                                   .resize = FromSeconds(3),
-                                                                   .migrate = FromSeconds(3)},
-                                                      .models = {}});
+    run.overheads = SecondsOfOverhead();
     return run;
   }
 

@@ -33,12 +33,7 @@ class EveryPolicy : public testing::TestWithParam<Combination> {
                 .policy = GetParam().policy,
                 .placement = GetParam().placement};
     run.rules.debt = {};
-    run.overheads =
-        profile::OverheadModel(profile::OverheadTable{.fallback = {.start = FromSeconds(2),
-                                                                   .restart = FromSeconds(4),
-                                                                   .resize = FromSeconds(3),
-                                                                   .migrate = FromSeconds(3)},
-                                                      .models = {}});
+    run.overheads = SecondsOfOverhead();
     return run;
   }
 };

@@ -105,12 +105,7 @@ class SavedState : public testing::TestWithParam<Case> {
         .walk = one.walk,
         .rates = one.elastic ? static_cast<const ExecutionModel*>(profiles_.get()) : mixed_.get()};
     run.rules.debt = {};
-    run.overheads =
-        profile::OverheadModel(profile::OverheadTable{.fallback = {.start = FromSeconds(2),
-                                                                   .restart = FromSeconds(4),
-                                                                   .resize = FromSeconds(3),
-                                                                   .migrate = FromSeconds(3)},
-                                                      .models = {}});
+    run.overheads = SecondsOfOverhead();
     run.measure_seed = one.measured ? seed : 0;
     for (JobSpec& job : run.jobs) {
       job.model = "model-" + std::to_string(job.profile_row);
