@@ -3,8 +3,7 @@
 """budget.py [--write] BUILD: holds counts that a noisy machine does not move against budget.csv.
 
 Counted are instructions (cachegrind) of the program's start, of a submission and of a status call, and of a
-simulation of two small traces, the second twice as long, under every policy that decides; KiB of the program;
-and MiB of headers that the units of the release program read. More than 3 % over the table fails; a commit that means it
+simulation of a small trace under every policy that decides; KiB of the program; and MiB of headers that the units of the release program read. More than 3 % over the table fails; a commit that means it
 changes the table with --write and says why. BUILD is the folder of a release build."""
 import argparse
 import concurrent.futures
@@ -19,17 +18,18 @@ from pathlib import Path
 
 TABLE = Path(__file__).with_name("budget.csv")
 MOST = 1.03
-SIZES = (200, 400)  # jobs
-SMALL = (100, 200)  # of policies that solve or simulate at each decision
+JOBS = 400
+SMALL = 200  # of policies that solve or match at each decision
+FEW = 60  # of policies that simulate or search at each decision
 LOSING = ("gavel-published",)  # jobs, as the published program does, and fails for it
-SOLVING = ("auto", "chronus", "pollux", "pollux-published", "sia", "sia-published")
+SOLVING = ("chronus", "finish-time-fairness", "makespan", "muri-l", "muri-s", "sia", "sia-published", "synergy-opt")
+SEARCHING = ("auto", "pollux", "pollux-published")
 WORST_UNITS = 5
 INSTRUCTIONS = "M instructions"
 CALLS = ("submit", "status")  # of bench/calls
 CALLS_COUNTED = 1000
 # The same functions of the C library on every processor.
 PLAIN = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-ERMS,-FSRM"
-GROWTH = 2.6  # more than this for twice the jobs is told, not refused: some policies are so
 
 
 def write_trace(path, jobs):
@@ -102,12 +102,8 @@ def header_mib(build):
     return units
 
 
-def sizes_of(policy):
-    return SMALL if policy in SOLVING else SIZES
-
-
-def simulated(policy, jobs):
-    return f"simulate {jobs} jobs under {policy}", INSTRUCTIONS
+def jobs_of(policy):
+    return FEW if policy in SEARCHING else SMALL if policy in SOLVING else JOBS
 
 
 def count(build):
@@ -125,7 +121,7 @@ def count(build):
     names = [name for name in names if name not in LOSING]
     with tempfile.TemporaryDirectory() as folder:
         write_profiles(f"{folder}/profiles.csv")
-        for jobs in {*SIZES, *SMALL}:
+        for jobs in (JOBS, SMALL, FEW):
             write_trace(f"{folder}/{jobs}.csv", jobs)
             with_iterations(f"{folder}/{jobs}.csv", f"{folder}/{jobs}i.csv")
         commands = {("start", INSTRUCTIONS): [program, "--version"]}
@@ -136,16 +132,15 @@ def count(build):
         for name in names:
             searches = name.startswith(("pollux", "sia"))  # at every interval
             elastic = name.startswith("elastic") or name == "optimus" or searches
-            for jobs in sizes_of(name):
-                commands[simulated(name, jobs)] = [
-                    program, "simulate", f"{folder}/{jobs}{'i' if elastic else ''}.csv", "--cluster", "4x8",
-                    "--policy", name + ":interval=3600" * searches, *(["--profiles", f"{folder}/profiles.csv"] if elastic else [])]
+            commands[f"simulate {jobs_of(name)} jobs under {name}", INSTRUCTIONS] = [
+                program, "simulate", f"{folder}/{jobs_of(name)}{'i' if elastic else ''}.csv", "--cluster", "4x8",
+                "--policy", name + ":interval=3600" * searches, *(["--profiles", f"{folder}/profiles.csv"] if elastic else [])]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             rows.update(zip(commands, pool.map(instructions, commands.values())))
     for kind in CALLS:
         none, counted = (rows.pop((f"{number} {kind}s", INSTRUCTIONS)) for number in (0, CALLS_COUNTED))
         rows[f"a {kind} call beside 1000 jobs", "K instructions"] = (counted - none) * 1000 / CALLS_COUNTED
-    return rows, names
+    return rows
 
 
 def read_table():
@@ -158,12 +153,7 @@ def main():
     options.add_argument("build", metavar="BUILD")
     options.add_argument("--write", action="store_true", help="write the table anew")
     options = options.parse_args()
-    rows, names = count(options.build)
-    for name in names:
-        small, large = (rows[simulated(name, jobs)] for jobs in sizes_of(name))
-        start = rows["start", INSTRUCTIONS]
-        if large - start > GROWTH * (small - start):
-            print(f"budget: {name}: twice the jobs take {(large - start) / (small - start):.1f} times as much")
+    rows = count(options.build)
     if options.write:
         with open(TABLE, "w", encoding="utf-8", newline="") as file:
             written = csv.writer(file, lineterminator="\n")

@@ -90,27 +90,32 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def variables_of_ranks(world: int) -> list[dict[str, str]]:
+    """The environment of each rank on a node of its own."""
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in CLUSTER_VARIABLES and not name.startswith("TRAINYARD_")
+    }
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    shared |= {"WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world)}
+    shared |= {"OMP_NUM_THREADS": "1"}
+    return [clean | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world)]
+
+
 class Ranks:
     """A script that runs as several ranks."""
 
     def __init__(self, script: Path, world: int, *words: str, **variables: str) -> None:
-        clean = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in CLUSTER_VARIABLES and not name.startswith("TRAINYARD_")
-        }
-        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        shared |= {"WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world)}
-        shared |= {"OMP_NUM_THREADS": "1"}
         self.processes = [
             subprocess.Popen(
                 [sys.executable, str(script), *words],
-                env=clean | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)} | variables,
+                env=of_rank | variables,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for rank in range(world)
+            for of_rank in variables_of_ranks(world)
         ]
 
     def wait(self, ok: bool = True) -> list[tuple[str, str]]:

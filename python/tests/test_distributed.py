@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ranks
+from warm_ranks import run_ranks
 
 pytest.importorskip("torch")
 
@@ -19,8 +19,8 @@ SAMPLES = 37
 
 def run(world: int, folder: Path, *words: str) -> list[dict[str, Any]]:
     """An attempt; what its ranks have printed."""
-    outputs = Ranks(TRAINER, world, str(folder), *words).wait()
-    return [json.loads(output) for output, _ in outputs]
+    outputs = run_ranks(TRAINER, world, folder.with_suffix(".said"), str(folder), *words)
+    return [json.loads(output) for output in outputs]
 
 
 def agreed(results: list[dict[str, Any]]) -> dict[str, Any]:
