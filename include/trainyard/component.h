@@ -165,8 +165,8 @@ struct May {
   bool share = false;      // GPUs that are not exclusive, Demand::sharing
   bool name_gpus = false;  // GPUs by name, Demand::slices (placement 'gandiva')
   // With name_gpus: a job that asks for more than GPUs (NodeRequest) is placed where that is met,
-  // on the types of the GPUs that are named, and so are those whose GPUs it has taken. Who finds no
-  // place waits. Without it such jobs are refused.
+  // alone and on the types of the GPUs that are named, and so are those whose GPUs it has taken.
+  // Who finds no place waits. Without it such jobs are refused.
   bool take_others = false;
   bool admit = false;  // verdicts on arrivals, Proposal::verdicts (admission 'deadline')
   // The GPUs of jobs within their stay, because the policy counts restart costs in its plan or

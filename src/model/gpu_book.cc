@@ -98,6 +98,24 @@ std::string GpuBook::ConflictWithHolders(JobId job, const Grant& grant, const Sl
   return legal ? std::string() : twice;
 }
 
+Slices GpuBook::WithoutOthers(JobId job, const Grant& grant) const {
+  Slices alone = grant.slices;
+  if (!shared_) {
+    return alone;
+  }
+  for (Slice& slice : alone) {
+    ForEachGpu({slice}, [&](NodeId node, int gpu) {
+      const std::vector<Holder>& holders = At(node, gpu);
+      if (std::any_of(holders.begin(), holders.end(),
+                      [job](const Holder& holder) { return holder.job != job; })) {
+        slice.gpus &= ~(std::uint64_t{1} << gpu);
+      }
+    });
+  }
+  std::erase_if(alone, [](const Slice& slice) { return slice.gpus == 0; });
+  return alone;
+}
+
 std::vector<JobId> GpuBook::Neighbours(JobId job, const Grant& grant) const {
   std::vector<JobId> others;
   ForEachGpu(grant.slices, [&](NodeId node, int gpu) {

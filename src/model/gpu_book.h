@@ -27,6 +27,8 @@ class GpuBook {
 
   // GPUs with a holder. GPUs that are counted and not named have one each.
   [[nodiscard]] int used() const { return used_; }
+  // The GPUs of the grant on which nobody else is.
+  [[nodiscard]] Slices WithoutOthers(JobId job, const Grant& grant) const;
   // The others on the job's GPUs, by JobId. REQUIRES: shared.
   [[nodiscard]] std::vector<JobId> Neighbours(JobId job, const Grant& grant) const;
 

@@ -90,7 +90,11 @@ class PublishedAntmanDecision final : public policies::AntmanDecision {
 class PublishedAntman final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "antman-published"; }
-  [[nodiscard]] PolicyTraits traits() const override { return policies::AntmanTraits(); }
+  [[nodiscard]] PolicyTraits traits() const override {
+    PolicyTraits traits = policies::AntmanTraits();
+    traits.may.take_others = false;
+    return traits;
+  }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Loads>();
   }

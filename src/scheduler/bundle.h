@@ -30,13 +30,12 @@ struct Bundle {
                                : policy->traits();
   }
   // Whether jobs can be placed as they ask beside GPUs (NodeRequest): not where GPUs are counted
-  // and not named, where the policy shares them itself or insists on those that it names, or where
-  // CPUs are divided otherwise.
+  // and not named, where the policy insists on those that it names, or where CPUs are divided
+  // otherwise.
   [[nodiscard]] bool honours_requests() const {
     const May may = traits().may;
     const bool places = may.name_gpus ? may.take_others : placement != nullptr || packer != nullptr;
-    return places && (!may.share || grouping != nullptr) && tuning == nullptr &&
-           !(walk && walk->count_first);
+    return places && tuning == nullptr && !(walk && walk->count_first);
   }
   // Whether the packer places the demands of such a walk.
   [[nodiscard]] bool packs(const Walk& of) const {

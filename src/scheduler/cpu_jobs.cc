@@ -90,13 +90,13 @@ void CpuJobs::Stage::CountJobsWithGpus(const Bundle& bundle) {
     if (grants[i] == nullptr || grants[i]->gpus == 0) {
       continue;
     }
-    for (const Slice& slice : grants[i]->slices) {
-      with_gpus_.used[Index(slice.node)] |= slice.gpus;
-    }
     if (bundle.honours_requests()) {
       CountAsStated(JobAt(i), *grants[i], bundle.packer != nullptr);
     } else if (bundle.tuning != nullptr) {
       CountAsGiven(*grants[i]);
+    }
+    for (const Slice& slice : grants[i]->slices) {
+      with_gpus_.used[Index(slice.node)] |= slice.gpus;
     }
   }
   if (bundle.honours_requests() || bundle.tuning != nullptr) {
@@ -111,10 +111,18 @@ void CpuJobs::Stage::CountJobsWithGpus(const Bundle& bundle) {
   }
 }
 
-// Of a group that shares its GPUs, the first is for all. A packer gives more than jobs state.
+// Of a group that shares its GPUs, the first is for all; a GPU of collocated jobs counts once. A
+// packer gives more than jobs state.
 void CpuJobs::Stage::CountAsStated(JobId job, const Grant& grant, bool packs) {
-  if (grant.group.empty() || grant.group.front() == job) {
-    const JobSpec& spec = *context_.jobs[job].spec;
+  const JobSpec& spec = *context_.jobs[job].spec;
+  if (grant.sharing == Sharing::kCollocated) {
+    Slices more = grant.slices;
+    for (Slice& slice : more) {
+      slice.gpus &= ~with_gpus_.used[Index(slice.node)];
+    }
+    std::erase_if(more, [](const Slice& slice) { return slice.gpus == 0; });
+    with_gpus_.book.Add(spec, more);
+  } else if (grant.group.empty() || grant.group.front() == job) {
     packs ? with_gpus_.book.AddGiven(spec, grant.slices) : with_gpus_.book.Add(spec, grant.slices);
   }
 }

@@ -239,8 +239,10 @@ std::vector<Demand> Placer::FitByCount(std::span<const Ranked> list) {
 }
 
 Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk& walk) {
-  const bool keeps = walk.keep_running && !may_.share && walk.misfit != Misfit::kEvictTail;
-  const bool finds_others = keeps && may_.name_gpus && bundle_.honours_requests();
+  const bool in_place = walk.keep_running && walk.misfit != Misfit::kEvictTail;
+  const bool keeps = in_place && !may_.share;
+  const bool may_find_others = in_place && may_.name_gpus && bundle_.honours_requests();
+  const bool finds_others = keeps && may_find_others;
   const bool anyone_keeps =
       (may_.share || may_.name_gpus) &&
       KeepNoRequeue(demands, jobs_, context_.cluster.nodes.size(), finds_others);
@@ -250,11 +252,13 @@ Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk&
     }
     return PackDemands(std::move(demands));
   }
+  if (may_find_others &&
+      ((keeps && anyone_keeps) || AnyoneAsks(demands) || (keeps && NamesTaken(demands)))) {
+    return PlaceNearNamed(std::move(demands));
+  }
   if (keeps) {
-    const bool near = (finds_others && anyone_keeps) || AnyoneAsks(demands);
-    return !may_.name_gpus ? Result<Selection>(PlaceChanging(std::move(demands), walk))
-           : near          ? PlaceNearNamed(std::move(demands))
-                           : TakeNamed(std::move(demands));
+    return may_.name_gpus ? TakeNamed(std::move(demands))
+                          : Result<Selection>(PlaceChanging(std::move(demands), walk));
   }
   SortForWalk(demands, walk);
   packing_.Clear();
@@ -295,10 +299,26 @@ Result<Selection> Placer::TakeNamed(std::vector<Demand> demands) {
   return selection;
 }
 
-// Whether requests are to be met beside the GPUs that the policy names.
 bool Placer::AnyoneAsks(std::span<const Demand> demands) const {
-  return bundle_.honours_requests() && std::any_of(demands.begin(), demands.end(),
-                                                   [this](const Demand& one) { return Asks(one); });
+  return std::any_of(demands.begin(), demands.end(),
+                     [this](const Demand& one) { return Asks(one); });
+}
+
+// Whether the policy names GPUs of one job for another, as that has been given others than its own.
+// O(nodes + slices).
+bool Placer::NamesTaken(std::span<const Demand> demands) const {
+  std::vector<std::uint64_t> taken(context_.cluster.nodes.size(), 0);
+  return std::any_of(demands.begin(), demands.end(), [&](const Demand& demand) {
+    const Slices& slices = demand.slices.empty() ? jobs_[demand.job].grant.slices : demand.slices;
+    return std::any_of(slices.begin(), slices.end(), [&taken](const Slice& slice) {
+      const bool twice =
+          Index(slice.node) < taken.size() && (taken[Index(slice.node)] & slice.gpus) != 0;
+      if (Index(slice.node) < taken.size()) {
+        taken[Index(slice.node)] |= slice.gpus;
+      }
+      return twice;
+    });
+  });
 }
 
 // The types other than those of the GPUs that are named, as classes of nodes.
@@ -315,42 +335,91 @@ model::NodeClassSet Placer::OtherTypes(const Demand& demand, const DemandClass& 
   return (all & named) == 0 ? 0 : all & ~named;
 }
 
+// GPUs that jobs hold in a packing which has no place for several on one: collocated jobs take what
+// no other has taken yet.
+class Placer::Beside {
+ public:
+  Beside(Packing& packing, std::size_t nodes) : packing_(packing), shared_(nodes, 0) {}
+
+  // Whether the job may have exactly these.
+  [[nodiscard]] bool HasRoom(const JobSpec& job, const Grant& grant) const {
+    if (grant.sharing != Sharing::kCollocated) {
+      return packing_.IsFree(job, grant);
+    }
+    const Grant free = packing_.FreePartOf(grant);
+    int shared = 0;
+    for (const Slice& slice : grant.slices) {
+      shared += std::popcount(slice.gpus & shared_[Index(slice.node)]);
+    }
+    return free.gpus + shared == grant.gpus && packing_.IsFree(job, free);
+  }
+  // REQUIRES: HasRoom.
+  void Add(const JobSpec& job, const Grant& grant) {
+    if (grant.sharing != Sharing::kCollocated) {
+      return packing_.Add(job, grant);
+    }
+    packing_.Add(job, packing_.FreePartOf(grant));
+    for (const Slice& slice : grant.slices) {
+      shared_[Index(slice.node)] |= slice.gpus;
+    }
+  }
+
+ private:
+  Packing& packing_;
+  std::vector<std::uint64_t> shared_;  // by node: the GPUs of collocated jobs
+};
+
+// Of a demand of a job that asks for more than GPUs, or is to hold some of its GPUs until it has all:
+// beside jobs with requests two might wait for ever for what the other holds. All that it asks for,
+// for itself.
+Demand Placer::WholeAndAlone(const Demand& demand) const {
+  return {.job = demand.job,
+          .gpus = demand.running ? demand.gpus : jobs_[demand.job].spec->gpus,
+          .slices = demand.slices,
+          .restart = demand.restart,
+          .credit = demand.credit};
+}
+
 // On the GPUs that the policy has named where the job asks for nothing else and these are still
 // free, else on others of the same types that meet what it asks for. Jobs that keep what they have
 // come first.
 Result<Selection> Placer::PlaceNearNamed(std::vector<Demand> demands) {
   NewMark();
   packing_.Clear();
-  std::erase_if(demands, [this](const Demand& demand) {
+  Beside beside(packing_, context_.cluster.nodes.size());
+  std::erase_if(demands, [&](const Demand& demand) {
     const model::JobRecord& job = jobs_[demand.job];
-    const bool keeps = KeepsGrant(demand, job.grant);
+    const bool keeps = demand.running && KeepsGrant(demand, job.grant);
     if (keeps) {
       Mark(demand.job);
-      packing_.Add(*job.spec, job.grant);
+      beside.Add(*job.spec, job.grant);
     }
     return keeps;
   });
   Selection selection;
-  for (Demand& demand : demands) {
-    const model::JobRecord& job = jobs_[demand.job];
-    if (demand.slices.empty() && job.grant.gpus == demand.gpus) {
-      demand.slices = job.grant.slices;
+  for (Demand& named : demands) {
+    const model::JobRecord& job = jobs_[named.job];
+    if (named.slices.empty() && job.grant.gpus == named.gpus) {
+      named.slices = job.grant.slices;
     }
-    RETURN_IF_ERROR(check_.Named(demand));
+    RETURN_IF_ERROR(check_.Named(named));
+    const bool alone = Asks(named) || !named.running;
+    const Demand demand = alone ? WholeAndAlone(named) : std::move(named);
     const DemandClass of = packing_.ClassOf(*job.spec, demand.gpus);
     std::optional<Grant> grant;
-    if (!Asks(demand)) {
-      grant = packing_.TryAdd(*job.spec, Demand(demand), nullptr);
+    if (!alone) {
+      grant = Grant{.gpus = demand.gpus,
+                    .slices = demand.slices,
+                    .sharing = demand.sharing,
+                    .running = demand.running};
+      if (beside.HasRoom(*job.spec, *grant)) {
+        beside.Add(*job.spec, *grant);
+      } else {
+        grant.reset();
+      }
     }
     if (!grant) {
-      const model::NodeClassSet but = OtherTypes(demand, of);
-      const bool may_stay =
-          std::none_of(job.grant.slices.begin(), job.grant.slices.end(), [&](const Slice& slice) {
-            return but != 0 && context_.choices.classes().Has(but, slice.node);
-          });
-      Demand anywhere{.job = demand.job, .gpus = demand.gpus, .running = demand.running};
-      anywhere.may_split = true;
-      grant = packing_.TryAdd(*job.spec, std::move(anywhere), may_stay ? &job.grant : nullptr, but);
+      grant = FindOthers(demand, of);
     }
     if (!grant) {
       selection.Block({demand.job, demand.gpus, packing_.WhyNot(of), of.kind});
@@ -358,15 +427,34 @@ Result<Selection> Placer::PlaceNearNamed(std::vector<Demand> demands) {
     }
     if (demand.gpus > 0) {
       Mark(demand.job);
+      std::for_each(demand.partners.begin(), demand.partners.end(),
+                    [this](JobId partner) { Mark(partner); });
     }
-    selection.placed.push_back({.job = demand.job,
-                                .grant = *std::move(grant),
-                                .restart = demand.restart,
-                                .credit = demand.credit});
+    AddGroup(selection,
+             {.job = demand.job,
+              .grant = *std::move(grant),
+              .restart = demand.restart,
+              .credit = demand.credit},
+             demand.partners);
   }
   packing_.Clear();
   selection.dropped = RunningUnmarked();
   return selection;
+}
+
+// Of the types that the policy has named, for the job alone or with its partners.
+std::optional<Grant> Placer::FindOthers(const Demand& demand, const DemandClass& of) {
+  const model::JobRecord& job = jobs_[demand.job];
+  const model::NodeClassSet but = OtherTypes(demand, of);
+  const bool may_stay =
+      job.grant.sharing == Sharing::kExclusive &&
+      std::none_of(job.grant.slices.begin(), job.grant.slices.end(), [&](const Slice& slice) {
+        return but != 0 && context_.choices.classes().Has(but, slice.node);
+      });
+  Demand anywhere{.job = demand.job, .gpus = demand.gpus};
+  anywhere.sharing = demand.partners.empty() ? Sharing::kExclusive : Sharing::kInterleaved;
+  anywhere.may_split = true;
+  return packing_.TryAdd(*job.spec, std::move(anywhere), may_stay ? &job.grant : nullptr, but);
 }
 
 // Places the demands whose grants do not stay as they are; the other jobs are not touched.

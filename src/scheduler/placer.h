@@ -85,7 +85,11 @@ class Placer {
   void CountPlaced();
   [[nodiscard]] std::vector<Demand> FitByCount(std::span<const Ranked> list);
   [[nodiscard]] Result<Selection> TakeNamed(std::vector<Demand> demands);
+  class Beside;
   [[nodiscard]] bool AnyoneAsks(std::span<const Demand> demands) const;
+  [[nodiscard]] bool NamesTaken(std::span<const Demand> demands) const;
+  [[nodiscard]] Demand WholeAndAlone(const Demand& demand) const;
+  [[nodiscard]] std::optional<Grant> FindOthers(const Demand& demand, const DemandClass& of);
   [[nodiscard]] model::NodeClassSet OtherTypes(const Demand& demand, const DemandClass& of) const;
   [[nodiscard]] Result<Selection> PlaceNearNamed(std::vector<Demand> demands);
   [[nodiscard]] Selection PlaceChanging(std::vector<Demand> demands, const Walk& walk);

@@ -72,6 +72,11 @@ Status ProposalCheck::Demands(std::span<const Demand> demands) {
   return {};
 }
 
+bool ProposalCheck::Asks(JobId job) const {
+  const JobSpec& spec = *jobs_[job].spec;
+  return bundle_.honours_requests() && spec.traits && spec.traits->request;
+}
+
 Status ProposalCheck::CheckSharing(const Demand& demand) {
   if (demand.sharing != Sharing::kExclusive && !bundle_.traits().may.share) {
     return Broken(demand.job, "shares GPUs, which the policy did not announce");
@@ -81,6 +86,10 @@ Status ProposalCheck::CheckSharing(const Demand& demand) {
   }
   for (const JobId partner : demand.partners) {
     RETURN_IF_ERROR(CheckOnce(partner));
+    if (Asks(partner) || Asks(demand.job)) {
+      return Broken(Asks(partner) ? partner : demand.job,
+                    "shares its GPUs, and asks for CPUs, memory, nodes or licences for itself");
+    }
   }
   return {};
 }

@@ -44,6 +44,7 @@ class ProposalCheck {
   [[nodiscard]] Status CheckLive(JobId job, std::string_view to) const;
   [[nodiscard]] Status CheckOnce(JobId job);
   [[nodiscard]] Status CheckSharing(const Demand& demand);
+  [[nodiscard]] bool Asks(JobId job) const;
 
   const Cluster& cluster_;
   const std::vector<bool>& nodes_up_;

@@ -15,18 +15,6 @@ DemandClass ClassOf(const Demand& demand, const JobTable& jobs, const Packing& p
                                  : DemandClass{.gpus = demand.gpus};
 }
 
-// The job and its partners, which hold the same GPUs.
-void AddPlaced(Selection& selection, Placed placed, const std::vector<JobId>& partners) {
-  if (!partners.empty()) {
-    placed.grant.group = {placed.job};
-    placed.grant.group.insert(placed.grant.group.end(), partners.begin(), partners.end());
-  }
-  for (const JobId partner : partners) {
-    selection.placed.push_back({partner, placed.grant, placed.restart});
-  }
-  selection.placed.push_back(std::move(placed));
-}
-
 // The last running demand of [begin, end); begin - 1: none runs.
 std::size_t LastRunning(const std::vector<bool>& runs, std::size_t begin, std::size_t end) {
   while (end > begin && !runs[end - 1]) {
@@ -80,6 +68,17 @@ Selection WalkEvictingTail(std::span<const Demand> demands, const JobTable& jobs
 
 }  // namespace
 
+void AddGroup(Selection& selection, Placed placed, const std::vector<JobId>& partners) {
+  if (!partners.empty()) {
+    placed.grant.group = {placed.job};
+    placed.grant.group.insert(placed.grant.group.end(), partners.begin(), partners.end());
+  }
+  for (const JobId partner : partners) {
+    selection.placed.push_back({partner, placed.grant, placed.restart});
+  }
+  selection.placed.push_back(std::move(placed));
+}
+
 Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTable& jobs,
                       Packing& packing) {
   if (walk.misfit == Misfit::kEvictTail) {
@@ -105,7 +104,7 @@ Selection WalkDemands(std::span<Demand> demands, const Walk& walk, const JobTabl
     }
     if (grant) {
       placed.grant = std::move(*grant);
-      AddPlaced(selection, std::move(placed), partners);
+      AddGroup(selection, std::move(placed), partners);
       continue;
     }
     selection.blocked.push_back(

@@ -49,6 +49,9 @@ struct Selection {
   }
 };
 
+// The job and its partners hold the same GPUs.
+void AddGroup(Selection& selection, Placed placed, const std::vector<JobId>& partners);
+
 // Adds the demands in order to `packing`; a demand class that failed once is not tried again.
 // Sets Selection::complete. The slices of the demands are moved away. O(demands).
 [[nodiscard]] Selection WalkDemands(std::span<Demand> demands, const Walk& walk,

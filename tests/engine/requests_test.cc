@@ -133,15 +133,44 @@ struct Combination {
   std::string policy;
   std::string placement;
   std::string grouping{};
+
+  [[nodiscard]] bool shares() const {
+    return policy == "antman" || policy.starts_with("muri") || !grouping.empty();
+  }
 };
 
 void PrintTo(const Combination& one, std::ostream* out) {
   *out << one.policy << " on " << one.placement << " " << one.grouping;
 }
 
+// Jobs that share GPUs ask for nothing beside them: these count for the first one alone. Returns
+// how many others there are; those that ask are left, for the checker to find their GPUs given
+// twice.
+int CountSharedOnce(const std::vector<JobSpec>& jobs, std::vector<Grant>& held) {
+  std::map<std::size_t, std::uint64_t> shared;
+  int others = 0;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    const bool collocated = held[i].sharing == Sharing::kCollocated;
+    const bool beside = held[i].group.size() > 1 && held[i].group.front() != JobAt(i);
+    if ((!collocated && !beside) || RequestOf(jobs[i]) != NodeRequest{}) {
+      continue;
+    }
+    for (Slice& slice : held[i].slices) {
+      std::uint64_t& taken = shared[Index(slice.node)];
+      others += collocated && (slice.gpus & taken) != 0 ? 1 : 0;
+      slice.gpus &= beside ? 0 : ~taken;
+      taken |= collocated ? slice.gpus : 0;
+    }
+    std::erase_if(held[i].slices, [](const Slice& slice) { return slice.gpus == 0; });
+  }
+  return others;
+}
+
 class EveryPolicyWithRequests : public testing::TestWithParam<Combination> {};
 
-std::vector<JobSpec> RandomAsking(unsigned seed, int count, const Cluster& cluster) {
+// `shared`: some can share their GPUs, and of these some ask for nothing beside them.
+std::vector<JobSpec> RandomAsking(unsigned seed, int count, const Cluster& cluster,
+                                  bool shared = false) {
   std::mt19937 random(seed + 77);
   std::vector<JobSpec> jobs = RandomJobs(seed, count);
   const std::vector<bool> anywhere(cluster.nodes.size(), true);
@@ -149,8 +178,20 @@ std::vector<JobSpec> RandomAsking(unsigned seed, int count, const Cluster& clust
     const std::array all{values...};
     return all[random() % all.size()];
   };
+  const auto add_stages = [&random](JobSpec& job) {  // the time of one stage is most of it
+    StageTimes times{.iteration = 1, .stages = {0.05, 0.05, 0.05}};
+    times.stages[random() % 3] = 0.9;
+    job.traits = std::make_shared<const JobTraits>(JobTraits{.stages = times});
+    job.priority = static_cast<int>(random() % 2);
+  };
   for (JobSpec& job : jobs) {
     job.gpus = 1 + static_cast<int>(random() % 8);  // also 3, 5, 6 and 7
+    if (shared && random() % 3 != 0) {
+      add_stages(job);
+      if (random() % 2 == 0) {
+        continue;  // and asks for nothing else
+      }
+    }
     NodeRequest request;
     if (random() % 2 == 0) {
       request.cpus = {.milli = one_of(500, 1000, 4000, 6000, 12'000),
@@ -178,9 +219,10 @@ std::vector<JobSpec> RandomAsking(unsigned seed, int count, const Cluster& clust
 
 TEST_P(EveryPolicyWithRequests, NoNodeGivesMoreThanItHasAndAllJobsEnd) {
   int asking = 0;
+  int sharing = 0;
   for (unsigned seed = 0; seed < Rounds(20U); ++seed) {
     const Cluster cluster = UnlikeNodes();
-    const std::vector<JobSpec> jobs = RandomAsking(seed, 80, cluster);
+    const std::vector<JobSpec> jobs = RandomAsking(seed, 80, cluster, GetParam().shares());
     asking += static_cast<int>(std::count_if(jobs.begin(), jobs.end(), [](const JobSpec& job) {
       return RequestOf(job) != NodeRequest{};
     }));
@@ -198,9 +240,10 @@ TEST_P(EveryPolicyWithRequests, NoNodeGivesMoreThanItHasAndAllJobsEnd) {
       ASSERT_TRUE(actions.ok()) << seed << ": " << actions.error().message;
       std::vector<Grant> held;
       for (std::size_t i = 0; i < engine.records().size(); ++i) {
-        const Grant& grant = engine.records()[i].grant;
-        held.push_back(grant.group.empty() || grant.group.front() == JobAt(i) ? grant : Grant{});
+        held.push_back(engine.records()[i].grant);
+        sharing += held.back().group.size() > 1 ? 1 : 0;
       }
+      sharing += CountSharedOnce(jobs, held);
       ASSERT_EQ(Wrong(cluster, jobs, held), "") << seed << " at " << Seconds(batch.now);
     }
     for (std::size_t i = 0; i < engine.records().size(); ++i) {
@@ -209,27 +252,31 @@ TEST_P(EveryPolicyWithRequests, NoNodeGivesMoreThanItHasAndAllJobsEnd) {
     }
   }
   EXPECT_GT(asking, 20);
+  EXPECT_EQ(sharing > 0, GetParam().shares());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Catalogue, EveryPolicyWithRequests,
-    testing::Values(Combination{"fifo", "consolidated"}, Combination{"fjf", "first-fit"},
-                    Combination{"backfill", "consolidated"}, Combination{"backfill", "scattered"},
-                    Combination{"backfill:reservations=7", "first-fit"},
-                    Combination{"sjf", "consolidated"}, Combination{"srtf", "consolidated"},
-                    Combination{"srtf", "first-fit"}, Combination{"srtf", "buddy"},
-                    Combination{"fifo", "buddy"}, Combination{"backfill", "buddy"},
-                    Combination{"las", "scattered"}, Combination{"las:quantum=0", "consolidated"},
-                    Combination{"srtf", "synergy"}, Combination{"las", "synergy"},
-                    Combination{"chronus:lease=60", "consolidated"},
-                    Combination{"themis", "consolidated"}, Combination{"tiresias", "consolidated"},
-                    Combination{"edf", "consolidated"},
-                    Combination{"max-min-fairness:round=30", "gandiva"},
-                    Combination{"isolated:round=30", "gandiva"},
-                    Combination{"fifo-throughput:round=30", "gandiva"},
-                    Combination{"pollux:interval=900", "gandiva"}, Combination{"sia", "gandiva"},
-                    Combination{"fifo", "consolidated", "interleave"},
-                    Combination{"srtf", "consolidated", "interleave"}),
+    testing::Values(
+        Combination{"fifo", "consolidated"}, Combination{"fjf", "first-fit"},
+        Combination{"backfill", "consolidated"}, Combination{"backfill", "scattered"},
+        Combination{"backfill:reservations=7", "first-fit"}, Combination{"sjf", "consolidated"},
+        Combination{"srtf", "consolidated"}, Combination{"srtf", "first-fit"},
+        Combination{"srtf", "buddy"}, Combination{"fifo", "buddy"},
+        Combination{"backfill", "buddy"}, Combination{"las", "scattered"},
+        Combination{"las:quantum=0", "consolidated"}, Combination{"srtf", "synergy"},
+        Combination{"las", "synergy"}, Combination{"chronus:lease=60", "consolidated"},
+        Combination{"themis", "consolidated"}, Combination{"tiresias", "consolidated"},
+        Combination{"edf", "consolidated"}, Combination{"max-min-fairness:round=30", "gandiva"},
+        Combination{"isolated:round=30", "gandiva"},
+        Combination{"fifo-throughput:round=30", "gandiva"},
+        Combination{"pollux:interval=900", "gandiva"}, Combination{"sia", "gandiva"},
+        Combination{"gandiva", "gandiva"}, Combination{"torchloader", "gandiva"},
+        Combination{"antman", "gandiva"},
+        Combination{"max-min-fairness:round=30,packed=1", "gandiva"},
+        Combination{"gandiva-packing:round=30", "gandiva"}, Combination{"muri-s", "consolidated"},
+        Combination{"muri-l", "scattered"}, Combination{"fifo", "consolidated", "interleave"},
+        Combination{"srtf", "consolidated", "interleave"}),
     [](const testing::TestParamInfo<Combination>& info) {
       return "case" + std::to_string(info.index);
     });

@@ -22,25 +22,36 @@ bool Grants::CountsRequest(JobId job, const Grant& grant) const {
   return counts_requests_ && (grant.group.empty() || grant.group.front() == job);
 }
 
+// Of the slices that the job counts for. Collocated jobs ask for nothing beside GPUs; a GPU that
+// they share counts once, as long as one of them is on it.
+template <typename Use>
+auto Grants::WithCounted(JobId job, const Grant& grant, Use use) const {
+  return grant.sharing == Sharing::kCollocated ? use(book_.WithoutOthers(job, grant))
+                                               : use(grant.slices);
+}
+
 void Grants::Vacate(JobId id) {
   const model::JobRecord& job = jobs_[id];
   book_.Disown(id, job.grant);
   if (CountsRequest(id, job.grant)) {
-    requests_.Remove(*job.spec, job.grant.slices);
+    WithCounted(id, job.grant, [&](const Slices& slices) { requests_.Remove(*job.spec, slices); });
   }
 }
 
 void Grants::Occupy(JobId id, const Grant& grant) {
-  book_.Own(id, grant);
   if (CountsRequest(id, grant)) {
-    requests_.Add(*jobs_.At(id).spec, grant.slices);
+    WithCounted(id, grant,
+                [&](const Slices& slices) { requests_.Add(*jobs_.At(id).spec, slices); });
   }
+  book_.Own(id, grant);
 }
 
 std::string Grants::Conflict(JobId id, const Grant& grant) const {
   std::string conflict = book_.Conflict(id, grant);
   if (conflict.empty() && CountsRequest(id, grant)) {
-    conflict = requests_.WhyNot(*jobs_.At(id).spec, grant.slices);
+    conflict = WithCounted(id, grant, [&](const Slices& slices) {
+      return requests_.WhyNot(*jobs_.At(id).spec, slices);
+    });
     conflict = conflict.empty() ? conflict : "is given " + conflict;
   }
   return conflict;

@@ -60,6 +60,8 @@ class Grants {
 
  private:
   [[nodiscard]] bool CountsRequest(JobId job, const Grant& grant) const;
+  template <typename Use>
+  auto WithCounted(JobId job, const Grant& grant, Use use) const;
   void SetRate(model::JobRecord& job) const;
   [[nodiscard]] std::vector<JobId> CollocatedWith(JobId job) const;
   [[nodiscard]] std::vector<const JobSpec*> SpecsOf(const std::vector<JobId>& jobs) const;

@@ -164,7 +164,9 @@ class Balance {
 Result<Components> MakeGandiva(const Options& options, const ComponentContext& /*context*/) {
   ASSIGN_OR_RETURN(const Duration quantum, QuantumOf(options, "gandiva"));
   return PolicyOf<GandivaDecision, GandivaMemory>(
-      "gandiva", {.needs = {.gpu_types = TypeSupport::kOne}, .may = {.name_gpus = true}}, quantum);
+      "gandiva",
+      {.needs = {.gpu_types = TypeSupport::kOne}, .may = {.name_gpus = true, .take_others = true}},
+      quantum);
 }
 
 }  // namespace

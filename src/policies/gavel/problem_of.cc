@@ -76,7 +76,8 @@ void ProblemOf::AddJob(const JobView& view) {
   if (!runs) {
     return;
   }
-  if (spec.profile_row >= 0) {
+  const bool may_share = !(spec.traits && spec.traits->request);
+  if (spec.profile_row >= 0 && may_share) {
     const int next = static_cast<int>(kinds_.size());
     const auto [kind, is_new] =
         kinds_.emplace(std::tuple(spec.profile_row, spec.gpus, accepted), next);

@@ -14,8 +14,10 @@
 namespace trainyard::policies {
 namespace {
 
-// What others may use of it besides the job itself.
-bool MayShare(const JobSpec& job) { return profile::StatesStages(job); }
+// Whether others may use its GPUs beside it, and it theirs.
+bool MayShare(const JobSpec& job) {
+  return profile::StatesStages(job) && !(job.traits && job.traits->request);
+}
 bool IsGuaranteed(const JobSpec& job) { return job.priority == 0; }
 
 Demand Kept(JobId id, const Grant& held) {
@@ -45,7 +47,7 @@ class AntMan final : public Policy {
 
 PolicyTraits AntmanTraits() {
   return {.needs = {.gpu_types = TypeSupport::kOne, .priorities = true},
-          .may = {.share = true, .name_gpus = true}};
+          .may = {.share = true, .name_gpus = true, .take_others = true}};
 }
 
 void AddTo(Slices& slices, NodeId node, std::uint64_t gpus) {
@@ -161,8 +163,8 @@ std::uint64_t AntmanDecision::Usable(const JobSpec& job, const NodeUse& node) {
 Slices AntmanDecision::OnANode(const JobSpec& job, int gpus, const Slices& not_these) const {
   Slices most;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (model::LieOn(not_these, NodeAt(i))) {
-      continue;
+    if (model::LieOn(not_these, NodeAt(i)) || std::popcount(nodes_[i].up) < gpus) {
+      continue;  // what it held of a node that is too small it would hold for ever
     }
     const std::uint64_t free = Usable(job, nodes_[i]);
     if (std::popcount(free) >= gpus) {

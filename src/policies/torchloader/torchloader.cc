@@ -60,7 +60,7 @@ class Torchloader final : public Policy {
   [[nodiscard]] PolicyTraits traits() const override {
     const bool divides = profiles_ != nullptr;
     return {.needs = {.gpu_types = TypeSupport::kOne, .named_devices = divides},
-            .may = {.share = divides, .name_gpus = true}};
+            .may = {.share = divides, .name_gpus = true, .take_others = !divides}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     return std::make_unique<Memo>();
