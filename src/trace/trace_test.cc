@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "io/file.h"
+#include "model/request/node_request.h"
 #include "support/scratch_folder.h"
 #include "support/trace_files.h"
 #include "trace/writers.h"
@@ -52,6 +53,40 @@ TEST(NativeTraceTest, ReadsTheFewestColumnsInAnyOrder) {
   ASSERT_TRUE(trace.ok());
   EXPECT_FALSE(trace.value().jobs[0].duration.has_value());
   EXPECT_EQ(trace.value().jobs[0].iterations, 10);
+}
+
+TEST(NativeTraceTest, WhatTasksNeedIsThatOfTheirNodes) {
+  const auto trace = ReadText(
+      "job_id,submit_time,gpus,duration,cpus,memory,nodes,tasks,tasks_per_node\n"
+      "a,0,8,5,1.5/task,8G/task,2,8,\n"
+      "b,0,8,5,,,,8,2\n"
+      "c,0,8,5,4/task,,,,\n"
+      "d,0,0,5,4/task,1G/node,,3,\n"
+      "e,0,8,5,4/node,,1-2,,6\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const std::vector<std::string> expected{"6 CPUs/node, 32G memory/node, 2 nodes", "4 nodes",
+                                          "4 CPUs/gpu", "12 CPUs/node, 1G memory/node",
+                                          "4 CPUs/node, 1-2 nodes"};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(model::TextOf(*trace.value().jobs.at(i).traits->request), expected[i]);
+  }
+  for (const char* const format : {"native", "jsonl"}) {  // what they come to is kept
+    const auto again = ReadText(WriteTrace(trace.value(), format).value());
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(*again.value().jobs[0].traits, *trace.value().jobs[0].traits);
+    EXPECT_EQ(*again.value().jobs[3].traits, *trace.value().jobs[3].traits);
+  }
+  const auto jsonl = ReadText(
+      R"({"job_id":"a","submit_time":0,"gpus":8,"duration":5,"cpus":"4/task","tasks_per_node":2})");
+  ASSERT_TRUE(jsonl.ok()) << jsonl.error().message;
+  EXPECT_EQ(model::TextOf(*jsonl.value().jobs.at(0).traits->request), "8 CPUs/node");
+  const std::string head = "job_id,submit_time,gpus,duration,cpus,nodes,tasks\n";
+  EXPECT_EQ(ErrorOf(head + "a,0,8,5,,3,8\n"),
+            "t.csv:2: its 8 tasks cannot be on 3 nodes, the same number on each; expected 6 or 9 "
+            "tasks");
+  EXPECT_TRUE(Says(ErrorOf(head + "a,0,8,5,4/task,,8\n"), "nothing says on how many nodes"));
+  EXPECT_EQ(ErrorOf(head + "a,0,8,5,,1,0\n"),
+            "t.csv:2: column 'tasks' is '0'; expected an integer from 1 to 6400000");
 }
 
 TEST(NativeTraceTest, EmptyCellsAreAbsent) {
