@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
 
 #include "io/file.h"
 #include "model/request/node_request.h"
@@ -621,6 +624,36 @@ TEST(CheckFitsTest, NamesTheFirstJobThatIsTooLarge) {
                 ":3: job 'b' asks for 9 GPUs; expected at most the 8 of cluster 'small'");
   cluster.nodes.push_back({.name = "n1", .gpus = 1});
   EXPECT_TRUE(CheckFits(trace.value(), cluster).ok());
+}
+
+// What a real sacct prints, in both forms.
+TEST(PublishedTracesTest, JobsOfSacctAreTheSameInJsonAndTables) {
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string folder = Reference() + "/reports/sacct-22.05";
+  const auto json = ReadTrace(folder + "/sacct.json", {.cpu_jobs = true, .node_requests = true});
+  const auto table =
+      ReadTrace(folder + "/all-columns.txt", {.cpu_jobs = true, .node_requests = true});
+  ASSERT_TRUE(json.ok()) << json.error().message;
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  std::map<std::string, const JobSpec*> of_json;
+  for (const JobSpec& job : json.value().jobs) {
+    of_json[job.name] = &job;
+  }
+  int on_two_nodes = 0;
+  for (const JobSpec& job : table.value().jobs) {
+    ASSERT_TRUE(of_json.contains(job.name)) << job.name;
+    const JobSpec& same = *of_json[job.name];
+    EXPECT_EQ(same.gpus, job.gpus) << job.name;
+    EXPECT_EQ(same.duration, job.duration) << job.name;
+    EXPECT_EQ(same.user, job.user) << job.name;
+    EXPECT_EQ(same.queue, job.queue) << job.name;
+    ASSERT_TRUE(same.traits && job.traits) << job.name;
+    EXPECT_EQ(*same.traits, *job.traits) << job.name;
+    on_two_nodes += job.traits->request->nodes.least == 2 ? 1 : 0;
+  }
+  EXPECT_EQ(on_two_nodes, 3);
+  EXPECT_EQ(table.value().jobs.size(), 21U);
+  EXPECT_EQ(json.value().jobs.size(), 22U) << "one with an odd name is not in the table";
 }
 
 TEST(PublishedTracesTest, AreAllRead) {
