@@ -233,8 +233,7 @@ void AddAllocate(CLI::App& loader, Command& chosen) {
                    "the optimum within each node's cores, or a published rule")
       ->check(CLI::IsMember({"exact", "v2", "multi_node", "cp"}))
       ->capture_default_str();
-  AddReadingOptions(*allocate, command->inputs.skip_bad_rows, command->inputs.procs_per_gpu,
-                    command->inputs.cpu_jobs, command->inputs.columns);
+  AddReadingOptions(*allocate, command->inputs);
   allocate->add_flag("--json", command->json, "print JSON");
   allocate->callback([command, &chosen] { chosen.run = [command] { return Allocate(*command); }; });
 }

@@ -71,8 +71,7 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
       ->transform(Span())
       ->check(NonNegative());
   command.add_option("--track", options.track, "stop when the jobs of rows FIRST-LAST have ended");
-  AddReadingOptions(command, options.inputs.skip_bad_rows, options.inputs.procs_per_gpu,
-                    options.inputs.cpu_jobs, options.inputs.columns);
+  AddReadingOptions(command, options.inputs);
   command.add_flag("--json", options.json, "print JSON instead of a table");
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -29,6 +30,8 @@
 #include "model/job_fields.h"
 #include "model/node_classes.h"
 #include "model/request/node_request.h"
+#include "model/request/tasks.h"
+#include "requests/job_tasks.h"
 #include "requests/slurm/slurm_time.h"
 
 namespace trainyard::requests {
@@ -292,10 +295,14 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
   T value;
   const std::string text =
       setting.Text().value_or(setting.value.is_number() ? setting.value.dump() : "");
-  if (!model::ReadText(text, value)) {
-    return setting.Bad(model::ExpectedText(value));
+  bool per_task = false;  // SettleTasks makes it one of nodes
+  if constexpr (model::HasPer<T>) {
+    per_task = model::ReadPerTask(text, value);
   }
-  live::SetInRequest(info.request, model::TextOf(value), job);
+  if (!per_task && !model::ReadText(text, value)) {
+    return setting.Bad(model::ExpectedOfJob(value));
+  }
+  live::SetInRequest(info.request, model::TextOf(value) + (per_task ? "/task" : ""), job);
   return {};
 }
 
@@ -475,8 +482,21 @@ Result<int> ChoiceOf(const Setting& setting, std::span<const std::string_view> n
 Status SetWorkers(const Setting& setting, v1::JobRequest& job) {
   constexpr std::array<std::string_view, 4> kNames{"per-gpu", "per-node", "emulated", "once"};
   ASSIGN_OR_RETURN(const int workers, ChoiceOf(setting, kNames));
-  job.mutable_launch()->set_workers(static_cast<v1::LaunchSpec::Workers>(workers));
+  v1::LaunchSpec& launch = *job.mutable_launch();
+  launch.set_workers(static_cast<v1::LaunchSpec::Workers>(workers));
+  launch.clear_workers_per_node();
+  launch.clear_tasks();
   return {};
+}
+
+// Workers by their number, in place of their kind.
+Setter TaskCount(void (v1::LaunchSpec::*set)(std::int32_t), int most) {
+  return [set, most](const Setting& setting, v1::JobRequest& job) -> Status {
+    ASSIGN_OR_RETURN(const std::int64_t count, IntegerOf(setting, 1, most));
+    job.mutable_launch()->set_workers(v1::LaunchSpec::PER_NODE);
+    (job.mutable_launch()->*set)(static_cast<std::int32_t>(count));
+    return {};
+  };
 }
 
 Status SetLauncher(const Setting& setting, v1::JobRequest& job) {
@@ -586,6 +606,10 @@ const std::vector<FileKey>& Keys() {
              {{"workers", "KIND",
                "per-gpu, per-node, once (on the first node), or emulated (no process)"},
               SetWorkers},
+             {{"tasks", "N", "workers in all, in place of --workers; --cpus 4/task is for each"},
+              TaskCount(&v1::LaunchSpec::set_tasks, model::kMostGpus)},
+             {{"tasks_per_node", "N", "workers on each node, in place of --workers"},
+              TaskCount(&v1::LaunchSpec::set_workers_per_node, model::kMostTasksOnNode)},
              {{"launcher", "NAME", "what starts the workers: plain, torchrun or mpi"}, SetLauncher},
              {{"venv", "FOLDER", "Python virtual environment on each node"},
               FolderAt("launch.venv")},
@@ -664,6 +688,10 @@ Status ReadToml(const std::string& path, std::string_view text, v1::JobRequest& 
   // By their letters "gpus" comes before min_gpus and max_gpus, which add to what it says.
   std::sort(table.entries.begin(), table.entries.end(),
             [](const io::TomlEntry& a, const io::TomlEntry& b) { return a.key < b.key; });
+  std::vector<std::string_view> keys;
+  std::transform(table.entries.begin(), table.entries.end(), std::back_inserter(keys),
+                 [](const io::TomlEntry& entry) { return std::string_view(entry.key); });
+  RETURN_IF_ERROR(CheckTaskKeys(keys, path));
   for (const io::TomlEntry& entry : table.entries) {
     RETURN_IF_ERROR(ApplyKey(path, entry.line, entry.key, JsonOfToml(entry.value), job));
   }
@@ -708,6 +736,7 @@ Status ReadJson(const std::string& path, std::string_view text, v1::JobRequest& 
   if (!parsed.is_object()) {
     return BadInput(fmt::format("{}:1: not an object; expected one with the job's keys", path));
   }
+  RETURN_IF_ERROR(CheckTaskKeys({keys.begin(), keys.end()}, path));
   // First, as in TOML.
   std::stable_partition(keys.begin(), keys.end(),
                         [](const std::string& key) { return key == "gpus"; });

@@ -120,6 +120,7 @@ Result<Inputs> ReadInputs(const InputPaths& paths) {
                                                   .unit = paths.time_unit,
                                                   .procs_per_gpu = paths.procs_per_gpu,
                                                   .cpu_jobs = paths.cpu_jobs,
+                                                  .node_requests = paths.node_requests,
                                                   .columns = paths.columns}));
   RETURN_IF_ERROR(CheckWorkStated(trace, paths.profiles));
   for (std::size_t i = 0; paths.at_once && i < trace.jobs.size(); ++i) {

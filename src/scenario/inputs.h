@@ -28,12 +28,13 @@ struct InputPaths {
   std::string profiles;  // folder or file; empty: none
   std::string measured;  // what `profiles export` wrote; empty: none
   bool skip_bad_rows = false;
-  bool at_once = false;   // all jobs are submitted at time 0
-  double time_unit = 0;   // TraceOptions::unit
-  int procs_per_gpu = 0;  // TraceOptions::procs_per_gpu
-  bool cpu_jobs = false;  // TraceOptions::cpu_jobs
-  std::string columns{};  // TraceOptions::columns
-  std::string changes{};  // ParseChanges; empty: none
+  bool at_once = false;        // all jobs are submitted at time 0
+  double time_unit = 0;        // TraceOptions::unit
+  int procs_per_gpu = 0;       // TraceOptions::procs_per_gpu
+  bool cpu_jobs = false;       // TraceOptions::cpu_jobs
+  bool node_requests = false;  // TraceOptions::node_requests
+  std::string columns{};       // TraceOptions::columns
+  std::string changes{};       // ParseChanges; empty: none
 };
 
 // Read once, shared by all runs of a comparison.

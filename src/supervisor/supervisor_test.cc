@@ -594,6 +594,36 @@ TEST_F(SupervisorTest, OneWorkerOfANodeSeesAllItsGpus) {
   EXPECT_EQ(Log(1, 1), "1 1 0,3\n");
 }
 
+TEST_F(SupervisorTest, WorkersOfANodeShareOutItsGpus) {
+  v1::StartAttempt start =
+      Shell(1,
+            "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $HOROVOD_CROSS_RANK "
+            "$CUDA_VISIBLE_DEVICES ${local_gpu_id-none}");
+  start.mutable_launch()->set_workers(LaunchSpec::PER_NODE);
+  start.mutable_launch()->set_workers_per_node(2);
+  for (const int gpu : {3, 5, 6}) {
+    start.add_gpus(gpu);  // beside 0
+  }
+  start.set_first_rank(2);
+  start.set_world_size(4);
+  start.set_node_rank(1);
+  start.set_nodes(2);
+  start.add_node_workers(2);
+  start.add_node_workers(2);
+  EXPECT_EQ(RunToEnd(start).exit_code(), 0);
+  EXPECT_EQ(Log(1, 2), "2/4 0/2 1 0,3,5,6 0\n");
+  EXPECT_EQ(Log(1, 3), "3/4 1/2 1 0,3,5,6 5\n");
+  for (int rank = 1; rank <= 4; ++rank) {
+    EXPECT_EQ(fs::exists(fmt::format("{}/logs/1-1/rank-{}.log", state_folder_, rank)),
+              rank == 2 || rank == 3)
+        << rank;
+  }
+  start.mutable_id()->set_job(2);
+  start.clear_gpus();
+  EXPECT_EQ(RunToEnd(start).exit_code(), 0);
+  EXPECT_EQ(Log(2, 3), "3/4 1/2 1\n") << "without GPUs";
+}
+
 TEST_F(SupervisorTest, LogsAreKeptPerRankAndOutliveTheAttempt) {
   v1::StartAttempt start = Shell(1, "echo out $RANK; echo err $RANK >&2");
   start.add_gpus(1);

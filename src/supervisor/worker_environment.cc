@@ -146,7 +146,9 @@ void AddBlox(const v1::StartAttempt& start, const std::string& gpus, Variables& 
 // this place.
 void AddRank(const v1::StartAttempt& start, int local_rank, Variables& variables) {
   const std::vector<int> gpus = VisibleGpus(start);
-  const auto place = static_cast<std::size_t>(local_rank);
+  // Workers and GPUs of a node are shared out over one another, whichever are more.
+  const auto place = static_cast<std::size_t>(local_rank) * gpus.size() /
+                     static_cast<std::size_t>(std::max(1, WorkersOf(start)));
   variables["local_gpu_id"] = place < gpus.size() ? std::to_string(gpus[place]) : "";
   const std::string rank = std::to_string(start.first_rank() + local_rank);
   variables["dist_rank"] = rank;
@@ -288,7 +290,7 @@ bool IsReservedVariable(std::string_view name) {
 int WorkersOf(const v1::StartAttempt& start) {
   switch (start.launch().workers()) {
     case v1::LaunchSpec::PER_NODE:
-      return 1;
+      return std::max(1, start.launch().workers_per_node());
     case v1::LaunchSpec::ONCE:
       return start.node_rank() == 0 ? 1 : 0;
     default:

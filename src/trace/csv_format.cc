@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "io/table_faults.h"
 #include "model/node_classes.h"
 #include "model/request/node_request.h"
+#include "model/request/tasks.h"
 #include "trace/job_times.h"
 
 namespace trainyard::trace {
@@ -61,6 +64,7 @@ class JobReader {
     if (job_.gpus == 0) [[unlikely]] {
       RETURN_IF_ERROR(CheckWithoutGpus());
     }
+    RETURN_IF_ERROR(TakeTasks());
     RETURN_IF_ERROR(TakeIterationTime());
     RETURN_IF_ERROR(TakeBatchPerGpu());
     RETURN_IF_ERROR(CheckDeadline());
@@ -238,9 +242,17 @@ class JobReader {
   template <model::HasText T>
   Status Take(const model::JobFieldInfo& info, T& value) {
     const JobColumn column = ColumnOf(info);
+    if constexpr (model::HasPer<T>) {
+      if (model::ReadPerTask(Text(column), value)) {
+        per_task_.emplace_back([this, &value](int tasks_per_node) {
+          value = model::ForTasks(value, tasks_per_node, job_.gpus);
+        });
+        return {};
+      }
+    }
     return IsLeftOut(column) || model::ReadText(Text(column), value)
                ? Status()
-               : Bad(column, model::ExpectedText(value));
+               : Bad(column, model::ExpectedOfJob(value));
   }
 
   // A set of names.
@@ -288,6 +300,33 @@ class JobReader {
                       "a number of iterations that take 9000000000 s at most");
     }
     job_.duration = FromSeconds(*job_.iterations * seconds);
+    return {};
+  }
+
+  // What the job asks for each of its tasks, once all else of it is known.
+  Status TakeTasks() {
+    if (IsLeftOut(JobColumn::kTasks) && IsLeftOut(JobColumn::kTasksPerNode) && per_task_.empty()) {
+      return {};
+    }
+    model::TaskCounts counts;
+    for (const auto& [column, count, most] :
+         {std::tuple(JobColumn::kTasks, &counts.tasks, model::kMostGpus),
+          std::tuple(JobColumn::kTasksPerNode, &counts.per_node,
+                     std::int64_t{model::kMostTasksOnNode})}) {
+      if (!IsLeftOut(column)) {
+        ASSIGN_OR_RETURN(const std::int64_t stated, row_.Integer(columns_.at(column), 1, most));
+        *count = static_cast<int>(stated);
+      }
+    }
+    const Result<model::TasksOnNodes> settled =
+        model::SettleTasks(counts, draft_.request, job_.gpus);
+    if (!settled.ok()) {
+      return row_.BadRow(settled.error().message);
+    }
+    draft_.request.nodes = settled.value().nodes;
+    for (const auto& settle : per_task_) {
+      settle(settled.value().per_node);
+    }
     return {};
   }
 
@@ -417,6 +456,7 @@ class JobReader {
   const JobColumns& columns_;
   const io::CsvRow& row_;
   RowsSoFar& so_far_;
+  std::vector<std::function<void(int)>> per_task_;
   model::JobDraft draft_;
   JobSpec& job_ = draft_.spec;
 };

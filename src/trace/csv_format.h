@@ -39,6 +39,10 @@ enum class JobColumn : std::uint8_t {
   kStatus,                          // how the job ended; failed ones are not jobs to schedule
   kBatchPerGpu,
   kTargetKind,  // best, strict or soft; follows from the others
+  // In native traces, too, where what they come to is kept in place of them: amounts and numbers of
+  // nodes (model/request/tasks.h).
+  kTasks,
+  kTasksPerNode,
   kIgnored,
 };
 inline constexpr std::size_t kColumnMeanings = static_cast<std::size_t>(JobColumn::kIgnored) + 1;

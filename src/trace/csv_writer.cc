@@ -212,7 +212,9 @@ void AppendValue(const CsvFormat& format, const ColumnRule& column, const JobSpe
 std::vector<ColumnRule> WrittenColumns(const CsvFormat& format, const TraceView& trace) {
   std::string value;
   const auto is_written = [&](const ColumnRule& column) {
-    if (column.field == JobColumn::kIgnored || column.field == JobColumn::kStatus) {
+    const auto is = [&column](JobColumn field) { return column.field == field; };
+    if (is(JobColumn::kIgnored) || is(JobColumn::kStatus) || is(JobColumn::kTasks) ||
+        is(JobColumn::kTasksPerNode)) {
       return false;
     }
     return !column.written_if_stated ||

@@ -416,6 +416,10 @@ Result<Trace> ReadTrace(const std::string& path, const TraceOptions& options) {
     RETURN_IF_ERROR(
         CheckHeeded(path, format, &TraceFormat::has_cpu_jobs, "jobs on CPUs alone (--cpu-jobs)"));
   }
+  if (options.node_requests) {
+    RETURN_IF_ERROR(CheckHeeded(path, format, &TraceFormat::has_node_requests,
+                                "numbers and labels of nodes (--node-requests)"));
+  }
   return trace;
 }
 

@@ -87,6 +87,10 @@ struct TraceOptions {
   // Jobs without GPUs that state CPUs are taken as jobs on CPUs alone, in logs of clusters (sacct
   // and the formats of log_format.cc); false: they are left out.
   bool cpu_jobs = false;
+  // On how many nodes jobs asked to be, and of which labels, is taken, too (sacct); false: it is
+  // left, so that the jobs fit other clusters than their own, and policies that place by GPUs
+  // alone.
+  bool node_requests = false;
   // Columns with names of the file's own: "gpus=n_gpus,submit_time=arrival", the format's names
   // first. Columns without a meaning are then passed over, which is noted. Without a format:
   // native, if these are names of it.
@@ -97,8 +101,9 @@ struct TraceOptions {
 struct TraceFormat {
   std::string_view name;
   std::string_view help;
-  bool has_processors = false;  // TraceOptions::procs_per_gpu matters
-  bool has_cpu_jobs = false;    // TraceOptions::cpu_jobs matters
+  bool has_processors = false;     // TraceOptions::procs_per_gpu matters
+  bool has_cpu_jobs = false;       // TraceOptions::cpu_jobs matters
+  bool has_node_requests = false;  // TraceOptions::node_requests matters
 };
 [[nodiscard]] std::span<const TraceFormat> TraceFormats();
 

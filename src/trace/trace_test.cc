@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
 
 #include "io/file.h"
+#include "model/request/node_request.h"
 #include "support/scratch_folder.h"
 #include "support/trace_files.h"
 #include "trace/writers.h"
@@ -52,6 +56,40 @@ TEST(NativeTraceTest, ReadsTheFewestColumnsInAnyOrder) {
   ASSERT_TRUE(trace.ok());
   EXPECT_FALSE(trace.value().jobs[0].duration.has_value());
   EXPECT_EQ(trace.value().jobs[0].iterations, 10);
+}
+
+TEST(NativeTraceTest, WhatTasksNeedIsThatOfTheirNodes) {
+  const auto trace = ReadText(
+      "job_id,submit_time,gpus,duration,cpus,memory,nodes,tasks,tasks_per_node\n"
+      "a,0,8,5,1.5/task,8G/task,2,8,\n"
+      "b,0,8,5,,,,8,2\n"
+      "c,0,8,5,4/task,,,,\n"
+      "d,0,0,5,4/task,1G/node,,3,\n"
+      "e,0,8,5,4/node,,1-2,,6\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  const std::vector<std::string> expected{"6 CPUs/node, 32G memory/node, 2 nodes", "4 nodes",
+                                          "4 CPUs/gpu", "12 CPUs/node, 1G memory/node",
+                                          "4 CPUs/node, 1-2 nodes"};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(model::TextOf(*trace.value().jobs.at(i).traits->request), expected[i]);
+  }
+  for (const char* const format : {"native", "jsonl"}) {  // what they come to is kept
+    const auto again = ReadText(WriteTrace(trace.value(), format).value());
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(*again.value().jobs[0].traits, *trace.value().jobs[0].traits);
+    EXPECT_EQ(*again.value().jobs[3].traits, *trace.value().jobs[3].traits);
+  }
+  const auto jsonl = ReadText(
+      R"({"job_id":"a","submit_time":0,"gpus":8,"duration":5,"cpus":"4/task","tasks_per_node":2})");
+  ASSERT_TRUE(jsonl.ok()) << jsonl.error().message;
+  EXPECT_EQ(model::TextOf(*jsonl.value().jobs.at(0).traits->request), "8 CPUs/node");
+  const std::string head = "job_id,submit_time,gpus,duration,cpus,nodes,tasks\n";
+  EXPECT_EQ(ErrorOf(head + "a,0,8,5,,3,8\n"),
+            "t.csv:2: its 8 tasks cannot be on 3 nodes, the same number on each; expected 6 or 9 "
+            "tasks");
+  EXPECT_TRUE(Says(ErrorOf(head + "a,0,8,5,4/task,,8\n"), "nothing says on how many nodes"));
+  EXPECT_EQ(ErrorOf(head + "a,0,8,5,,1,0\n"),
+            "t.csv:2: column 'tasks' is '0'; expected an integer from 1 to 6400000");
 }
 
 TEST(NativeTraceTest, EmptyCellsAreAbsent) {
@@ -586,6 +624,36 @@ TEST(CheckFitsTest, NamesTheFirstJobThatIsTooLarge) {
                 ":3: job 'b' asks for 9 GPUs; expected at most the 8 of cluster 'small'");
   cluster.nodes.push_back({.name = "n1", .gpus = 1});
   EXPECT_TRUE(CheckFits(trace.value(), cluster).ok());
+}
+
+// What a real sacct prints, in both forms.
+TEST(PublishedTracesTest, JobsOfSacctAreTheSameInJsonAndTables) {
+  TRAINYARD_NEEDS_REFERENCE();
+  const std::string folder = Reference() + "/reports/sacct-22.05";
+  const auto json = ReadTrace(folder + "/sacct.json", {.cpu_jobs = true, .node_requests = true});
+  const auto table =
+      ReadTrace(folder + "/all-columns.txt", {.cpu_jobs = true, .node_requests = true});
+  ASSERT_TRUE(json.ok()) << json.error().message;
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  std::map<std::string, const JobSpec*> of_json;
+  for (const JobSpec& job : json.value().jobs) {
+    of_json[job.name] = &job;
+  }
+  int on_two_nodes = 0;
+  for (const JobSpec& job : table.value().jobs) {
+    ASSERT_TRUE(of_json.contains(job.name)) << job.name;
+    const JobSpec& same = *of_json[job.name];
+    EXPECT_EQ(same.gpus, job.gpus) << job.name;
+    EXPECT_EQ(same.duration, job.duration) << job.name;
+    EXPECT_EQ(same.user, job.user) << job.name;
+    EXPECT_EQ(same.queue, job.queue) << job.name;
+    ASSERT_TRUE(same.traits && job.traits) << job.name;
+    EXPECT_EQ(*same.traits, *job.traits) << job.name;
+    on_two_nodes += job.traits->request->nodes.least == 2 ? 1 : 0;
+  }
+  EXPECT_EQ(on_two_nodes, 3);
+  EXPECT_EQ(table.value().jobs.size(), 21U);
+  EXPECT_EQ(json.value().jobs.size(), 22U) << "one with an odd name is not in the table";
 }
 
 TEST(PublishedTracesTest, AreAllRead) {

@@ -135,6 +135,19 @@ def processes_of(user: str) -> list[int]:
     return found
 
 
+def limits_of(group: str, job: int) -> tuple[int, int] | None:
+    """Of its first attempt, as the kernel has them: bytes of memory, and microseconds of CPU time in 100 ms."""
+    root, name = Path("/sys/fs/cgroup"), f"{group}/{job}-1"
+    try:
+        if (root / "cgroup.controllers").exists():
+            return (int((root / name / "memory.max").read_text()),
+                    int((root / name / "cpu.max").read_text().split()[0]))
+        return (int((root / "memory" / name / "memory.limit_in_bytes").read_text()),
+                int((root / "cpu" / name / "cpu.cfs_quota_us").read_text()))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
 def attempts_of_a_job(stage: Stage) -> list[Attack]:
     """All that intruder.py tries; it runs once, as a job beside the victim's."""
     victim = stage.submit(ANNA, [PYTHON, "-c", VICTIM], "--max-restarts", "0", "--env", "TOKEN=secret of anna")
@@ -278,18 +291,35 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         return nothing_left(job)
 
     def memory() -> str:
-        """One of 20 jobs uses more than it asked for; the others keep to it and end well."""
-        limits = ("--gpus", "0", "--memory", "128M", "--max-restarts", "0", "--cpus")
-        modest = [stage.submit(BEN, ["sh", "-c", "sleep 15"], *limits, "0.05") for _ in range(19)]
-        job = run(TAKE_MEMORY, *limits, "0.5")
-        stage.wait_for(BEN, job, *ENDED)
-        for other in modest:
-            if stage.wait_for(BEN, other, *ENDED)["state"] != "completed":
-                return f"exit status 0: another job has ended, too: {stage.reason(BEN, other)}"
-        used = stage.job(BEN, job)["use"]
-        if not (100 << 20) < int(used["peak_memory"]) <= (128 << 20) == int(used["memory_given"]):
-            return f"exit status 0: its use is told as {used}"
-        return nothing_left(job)
+        """One of 20 jobs on two nodes uses more than it asked for; the others keep to it and end well."""
+        limits = ("--gpus", "0", "--memory", "128M", "--max-restarts", "0")
+        groups = {"n0": stage.group, "n1": f"{stage.group}-n1"}
+
+        def one(node: str, command: list, cpus: str) -> tuple[int, str]:
+            return stage.submit(BEN, command, *limits, "--cpus", cpus, "--node-list", node), node
+
+        def limits_are_set(job: int, node: str, milli_cpus: int) -> bool:
+            period = 100_000
+            return limits_of(groups[node], job) == (128 << 20, milli_cpus * period // 1000)
+
+        with stage.second_node():
+            modest = [one(f"n{i % 2}", ["sleep", "15"], "0.05") for i in range(19)]
+            for other, _ in modest:
+                stage.wait_for(BEN, other, "running", *ENDED)
+            job, node = one("n1", [PYTHON, "-c", TAKE_MEMORY], "0.5")
+            wait_until("its limits are set", lambda: limits_are_set(job, node, 500), PATIENCE)
+            without = [other for other, node in modest if not limits_are_set(other, node, 50)
+                       and stage.job(BEN, other)["state"] == "running"]
+            if without:
+                return f"exit status 0: jobs {without} run without limits"
+            stage.wait_for(BEN, job, *ENDED)
+            for other, _ in modest:
+                if stage.wait_for(BEN, other, *ENDED)["state"] != "completed":
+                    return f"exit status 0: another job has ended, too: {stage.reason(BEN, other)}"
+            used = stage.job(BEN, job)["use"]
+            if not (100 << 20) < int(used["peak_memory"]) <= (128 << 20) == int(used["memory_given"]):
+                return f"exit status 0: its use is told as {used}"
+            return nothing_left(job)
 
     def kill_supervisors() -> str:
         """Three jobs, as three failures of different jobs in a row would get the node drained."""
@@ -308,7 +338,7 @@ def own_job(stage: Stage, forge: Forge) -> list[Attack]:
         Attack("a stopped supervisor keeps its job", killed, hang, logged=""),
         Attack("take a node away by killing one's own supervisors", ("its supervisor has vanished in",),
                kill_supervisors, logged=""),
-        Attack("more memory than its limit, in a child", ("out of memory: 0.125 GiB of 0.125 GiB on n0;",), memory,
+        Attack("more memory than its limit, in a child", ("out of memory: 0.125 GiB of 0.125 GiB on n1;",), memory,
                logged=""),
     ]
 

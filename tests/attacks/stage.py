@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine that is attacked: users who are made and removed again, and a cluster with a launcher."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -11,6 +12,7 @@ import socket
 import stat
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from expectations import expect, wait_until
@@ -135,14 +137,14 @@ class Stage:
             except OSError:
                 time.sleep(0.05)
 
-    def write_config(self, **changed: str) -> None:
+    def write_config(self, path: Path | None = None, **changed: object) -> None:
         settings = {"agent": AGENT, "node": "n0", "state": self.state, "program": self.program,
                     "key": FOLDER / "controller.pub", "used": self.used, "log": self.log,
                     "group": "trainyard-test", "devices": FOLDER / "gpu", "processes": "200"}
         settings.update(changed)
-        self.config.write_text("# of a test\n" + "".join(f"{name} {value}\n"
-                                                        for name, value in settings.items()))
-        self.config.chmod(0o644)
+        path = path or self.config
+        path.write_text("# of a test\n" + "".join(f"{name} {value}\n" for name, value in settings.items()))
+        path.chmod(0o644)
 
     def start_controller(self) -> None:
         cluster = FOLDER / "cluster.toml"
@@ -153,6 +155,39 @@ class Stage:
     def start_agent(self) -> None:
         self.start("agent", AGENT, "--controller", f"127.0.0.1:{self.port}", "--node", "n0",
                    "--gpus", "3", "--state", self.state, "--launcher", self.launcher)
+
+    @contextlib.contextmanager
+    def second_node(self) -> Iterator[None]:
+        """n1 is there meanwhile: an agent in a mount namespace of its own, where the launcher's settings are
+        those of n1, as on another machine; its control groups are beside those of n0."""
+        config, folder, used = (FOLDER / name for name in ("n1.conf", "n1", "n1.used"))
+        self.make_folder(folder, AGENT, 0o700)
+        self.make_folder(used, "root", 0o700)
+        self.write_config(config, node="n1", state=folder, used=used, log=FOLDER / "n1.launcher.log",
+                          group=f"{self.group}-n1")
+        entry = pwd.getpwnam(AGENT)
+        self.as_root("node", "add", "n1", "--gpus", "3")
+        self.start("agent", AGENT, "--controller", f"127.0.0.1:{self.port}", "--node", "n1", "--gpus", "3",
+                   "--state", folder, "--launcher", self.launcher, name="n1",
+                   before=("unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"',
+                           config, self.config, "setpriv", f"--reuid={entry.pw_uid}",
+                           f"--regid={entry.pw_gid}", "--clear-groups"))
+
+        def nodes_up() -> list[bool]:
+            answer = self.ask("root", "nodes", "--json")
+            expect(answer.returncode == 0, f"nodes: {answer.stderr}")
+            return [node.get("up", False) for node in json.loads(answer.stdout)["nodes"]]
+
+        try:
+            wait_until("n1 is up", lambda: all(nodes_up()), PATIENCE)
+            yield
+        finally:
+            self.kill("n1")
+            self.as_root("node", "remove", "n1")
+
+    def as_root(self, *words: object) -> None:
+        answer = self.ask("root", *words)
+        expect(answer.returncode == 0, f"{words}: {answer.stderr}")
 
     def start(self, command: str, user: str, *options: object, name: str = "",
               before: tuple = ()) -> None:

@@ -54,7 +54,7 @@ TEST(SlurmUsageTest, OptionsOfSbatchAreNamedWithWhatTheyAreHere) {
   EXPECT_THAT(Said("submit -N2 --gpus 1 " + script), HasSubstr("'-N': it is --nodes here"));
   EXPECT_THAT(Said("submit " + script + " --partition long"), HasSubstr("it is --queue here"));
   EXPECT_THAT(Said("run -p long --gpus 1 nvidia-smi"), HasSubstr("'-p': it is --queue here"));
-  EXPECT_THAT(Said("run --gpus 1 -n 2 -- nvidia-smi"), HasSubstr("'-n': it is --workers here"));
+  EXPECT_THAT(Said("run --gpus 1 -n 2 -- nvidia-smi"), HasSubstr("'-n': it is --tasks here"));
 }
 
 TEST(SlurmUsageTest, ACommandWithoutItsMarkIsStillExplained) {

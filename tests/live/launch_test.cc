@@ -81,6 +81,27 @@ print(dist.get_rank(), dist.get_world_size(), os.environ["LOCAL_RANK"], os.envir
                           std::pair(2, "2 4 0 1 6"), std::pair(3, "3 4 1 1 6")));
 }
 
+TEST(LaunchTest, TasksAreWorkersOfTheirNodes) {
+  LiveCluster cluster;
+  cluster.StartUp();
+  const std::string say =
+      "say task $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $NODE_RANK $CUDA_VISIBLE_DEVICES";
+  const int job = cluster.SubmitWorker({"--gpus", "4", "--nodes", "2", "--tasks", "6"}, say);
+  ASSERT_TRUE(cluster.AwaitState(job, v1::COMPLETED)) << cluster.StatusOf(job).DebugString();
+  EXPECT_THAT(ByRank(cluster, job, "task"),
+              ElementsAre(std::pair(0, "0/6 0/3 0 0,1"), std::pair(1, "1/6 1/3 0 0,1"),
+                          std::pair(2, "2/6 2/3 0 0,1"), std::pair(3, "3/6 0/3 1 0,1"),
+                          std::pair(4, "4/6 1/3 1 0,1"), std::pair(5, "5/6 2/3 1 0,1")));
+  const int on_cpus = cluster.SubmitWorker({"--gpus", "0", "--tasks-per-node", "2"}, say);
+  ASSERT_TRUE(cluster.AwaitState(on_cpus, v1::COMPLETED));
+  EXPECT_THAT(ByRank(cluster, on_cpus, "task"),
+              ElementsAre(std::pair(0, "0/2 0/2 0"), std::pair(1, "1/2 1/2 0")));
+  const Answer refused = cluster.Ask(
+      {"submit", "--gpus", "4", "--workers", "per-gpu", "--tasks", "4", "--", "/bin/true"});
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.err, HasSubstr("--tasks and --workers both say how many workers there are"));
+}
+
 // -------------------------------------------------------------------------------------------
 // mpirun
 

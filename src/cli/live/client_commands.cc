@@ -191,7 +191,12 @@ std::string IterationsText(const v1::JobStatus& job, double now) {
 // What a job says of itself, and has beside its GPUs.
 void AddTraining(const v1::JobStatus& job, double now, DetailLines& lines) {
   lines.emplace_back("iterations", IterationsText(job, now));
-  if (const std::string asks = model::TextOf(live::AsksOf(job.request())); !asks.empty()) {
+  std::string asks = model::TextOf(live::AsksOf(job.request()));
+  if (const int tasks = job.request().launch().workers_per_node(); tasks > 0) {
+    asks = fmt::format("{} {}/node{}{}", tasks, tasks == 1 ? "task" : "tasks",
+                       asks.empty() ? "" : ", ", asks);
+  }
+  if (!asks.empty()) {
     lines.emplace_back("asks for", asks);
   }
   for (const v1::NodeGrant& grant : job.grants()) {

@@ -336,8 +336,9 @@ Status ShowTerminal(const RunCommandOptions& options, std::uint64_t number,
 
 // How many workers it has, or will have if its GPUs do not change.
 int WorkerCountOf(const v1::JobStatus& job) {
-  return job.request().launch().workers() == v1::LaunchSpec::PER_NODE
-             ? std::max(1, job.grants_size())
+  const v1::LaunchSpec& launch = job.request().launch();
+  return launch.workers() == v1::LaunchSpec::PER_NODE
+             ? std::max(1, job.grants_size()) * std::max(1, launch.workers_per_node())
              : job.request().gpus();
 }
 

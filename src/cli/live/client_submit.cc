@@ -31,6 +31,7 @@
 #include "daemon/clock.h"
 #include "live/jobs/job_request.h"
 #include "requests/job_file.h"
+#include "requests/job_tasks.h"
 #include "requests/slurm/batch_script.h"
 #include "requests/workload_file.h"
 #include "rpc/client.h"
@@ -57,7 +58,17 @@ std::string RandomToken() {
   return token;
 }
 
+// Of the values that options state.
+std::vector<std::string_view> KeysOf(const JobOptionValues& options) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, text] : options.settings) {
+    keys.push_back(key);
+  }
+  return keys;
+}
+
 Status TakeOptions(const JobOptionValues& options, v1::JobRequest& job) {
+  RETURN_IF_ERROR(requests::CheckTaskKeys(KeysOf(options)));
   for (const auto& [key, text] : options.settings) {
     RETURN_IF_ERROR(requests::SetJobOption(key, text, job));
   }
@@ -94,7 +105,7 @@ Status CompleteJob(const std::vector<std::string>& words, v1::JobRequest& job) {
   if (job.user().empty()) {
     job.set_user(LoginName());
   }
-  return {};
+  return requests::SettleTasks(job);
 }
 
 void TellWarnings(const requests::BatchScript& script) {
@@ -344,15 +355,6 @@ Status SubmitWorkload(const SubmitOptions& options, const std::vector<std::strin
     PrintJsonList(submission.replies());
   }
   return status;
-}
-
-// Of the values that options state.
-std::vector<std::string_view> KeysOf(const JobOptionValues& options) {
-  std::vector<std::string_view> keys;
-  for (const auto& [key, text] : options.settings) {
-    keys.push_back(key);
-  }
-  return keys;
 }
 
 }  // namespace

@@ -192,6 +192,10 @@ class RandomRequests {
     if (Maybe()) launch.set_max_restarts(1 + Below(1000));
     if (Maybe()) launch.set_grace(1 + Below(1'000'000));
     launch.set_workers(static_cast<v1::LaunchSpec::Workers>(Below(3)));
+    if (launch.workers() == v1::LaunchSpec::PER_NODE && Maybe()) {
+      launch.set_workers_per_node(1 + Below(4));
+      if (Maybe()) launch.set_tasks(2 * launch.workers_per_node());
+    }
     if (launch.workers() != v1::LaunchSpec::EMULATED) AddLauncher(launch);
     launch.set_working_directory("/tmp/x");
     launch.add_command("train");
@@ -334,7 +338,10 @@ Json JobFileOf(const v1::JobRequest& job) {
   add("max_restarts", launch.max_restarts(), launch.max_restarts() > 0);
   add("grace", static_cast<double>(launch.grace()) / 1000, launch.grace() > 0);
   constexpr std::array<const char*, 3> kWorkers{"per-gpu", "per-node", "emulated"};
-  add("workers", kWorkers[static_cast<std::size_t>(launch.workers())], true);
+  add("workers", kWorkers[static_cast<std::size_t>(launch.workers())],
+      launch.workers_per_node() == 0);
+  add("tasks_per_node", launch.workers_per_node(), launch.workers_per_node() > 0);
+  add("tasks", launch.tasks(), launch.tasks() > 0);
   constexpr std::array<const char*, 3> kLaunchers{"plain", "torchrun", "mpi"};
   add("launcher", kLaunchers[static_cast<std::size_t>(launch.launcher())], true);
   add("venv", launch.venv(), !launch.venv().empty());

@@ -171,8 +171,9 @@ int SlurmTasks(const v1::JobStatus& job) {
   if (launch.has_batch()) {
     return launch.batch().tasks() > 0 ? launch.batch().tasks() : SlurmNodeCount(job);
   }
-  return launch.workers() == v1::LaunchSpec::PER_NODE || GpusOf(job) == 0 ? SlurmNodeCount(job)
-                                                                          : GpusOf(job);
+  return launch.workers() == v1::LaunchSpec::PER_NODE || GpusOf(job) == 0
+             ? SlurmNodeCount(job) * std::max(1, launch.workers_per_node())
+             : GpusOf(job);
 }
 
 int SlurmCpusOn(const v1::JobStatus& job, std::string_view node) {

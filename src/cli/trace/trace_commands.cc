@@ -154,8 +154,7 @@ void AddReading(CLI::App& command, TraceCommandOptions& options) {
       ->required();
   command.add_option("--format", options.reading.format, "trace format (default: recognised)");
   command.add_option("--cluster", options.cluster, "cluster file, or NODESxGPUS");
-  AddReadingOptions(command, options.reading.skip_bad_rows, options.reading.procs_per_gpu,
-                    options.reading.cpu_jobs, options.reading.columns);
+  AddReadingOptions(command, options.reading);
 }
 
 }  // namespace

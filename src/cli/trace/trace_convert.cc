@@ -166,8 +166,7 @@ void AddConvert(CLI::App& trace, Command& chosen) {
   app->add_option("--from,--format", command->reading.format, "format of IN (default: recognised)");
   app->add_option("--to", command->to,
                   "format of OUT (default: by its name: .csv native, .jsonl, .json batsim, .swf)");
-  AddReadingOptions(*app, command->reading.skip_bad_rows, command->reading.procs_per_gpu,
-                    command->reading.cpu_jobs, command->reading.columns);
+  AddReadingOptions(*app, command->reading);
   app->add_flag("--force", command->force, "replace OUT if it is there");
   app->add_flag("--json", command->json, "print JSON");
   app->callback([command, &chosen] { chosen.run = [command] { return Convert(*command); }; });

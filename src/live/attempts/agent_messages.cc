@@ -117,7 +117,7 @@ int WorkersOn(const LiveJob& job, const LiveAttempt& attempt, std::size_t part) 
   if (job.runs_once()) {
     return part == 0 ? 1 : 0;
   }
-  return job.has_worker_per_gpu() ? std::popcount(attempt.parts[part].gpus) : 1;
+  return job.WorkersWith(std::popcount(attempt.parts[part].gpus));
 }
 
 // Of a task of an array.

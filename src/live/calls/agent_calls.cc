@@ -119,10 +119,9 @@ Result<Reply> AgentCalls::Attach(const Call& call, v1::AttachRequest request) {
 // The node of the worker of that rank, be it over. Errors: there is no such worker, or the node's
 // agent is away.
 Result<NodeId> AgentCalls::NodeOfRank(JobId job, std::uint32_t attempt, int wanted) const {
-  const bool per_gpu = state_.jobs[job].has_worker_per_gpu();
   int rank = 0;
   for (const auto& [node, gpus] : state_.attempts[job].places[attempt - 1]) {
-    rank += per_gpu ? gpus : 1;
+    rank += state_.jobs[job].WorkersWith(gpus);
     if (wanted < 0 || wanted >= rank) {
       continue;
     }
@@ -144,7 +143,7 @@ Result<int> AgentCalls::FirstRankOn(JobId job, std::uint32_t attempt,
     if (state_.cluster.nodes[Index(node)].name == name) {
       return rank;
     }
-    rank += state_.jobs[job].has_worker_per_gpu() ? gpus : 1;
+    rank += state_.jobs[job].WorkersWith(gpus);
   }
   return InvalidArgument("job " + state_.jobs.TextOf(job) + " has no worker on node '" + name +
                          "'");

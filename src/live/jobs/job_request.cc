@@ -23,6 +23,7 @@
 #include "model/conditions.h"
 #include "model/node_classes.h"
 #include "model/request/node_request.h"
+#include "model/request/tasks.h"
 #include "profile/throughput_table.h"
 #include "service/calls.h"
 #include "supervisor/worker_environment.h"
@@ -132,6 +133,9 @@ class RequestReader {
   Status Take(const model::JobFieldInfo& info, T& value) {
     const ReadAt at(info.request, request_);
     const std::string text = at.reflection().GetString(*at.message, at.field);
+    if (model::HasPer<T> && model::IsPerTask(text)) {
+      return Bad(info, text, "those of each node (16/node), as tasks are known to 'submit' alone");
+    }
     return text.empty() || model::ReadText(text, value)
                ? Status()
                : Bad(info, text, std::string(model::ExpectedText(value)));
@@ -404,6 +408,16 @@ std::string MistakeOf(const v1::Container& container) {
 std::string MistakeOfLauncher(const v1::LaunchSpec& launch) {
   if (!v1::LaunchSpec::Launcher_IsValid(launch.launcher())) {
     return "the launcher is not known; expected a client of the controller's version";
+  }
+  const int tasks = launch.workers_per_node();
+  if (tasks < 0 || tasks > model::kMostTasksOnNode ||
+      (tasks > 0 && launch.workers() != v1::LaunchSpec::PER_NODE)) {
+    return "the number of workers of a node is none; expected --tasks-per-node from 1 to " +
+           std::to_string(model::kMostTasksOnNode) + ", and no other workers";
+  }
+  if (launch.tasks() < 0 || (launch.tasks() > 0 && (tasks == 0 || launch.tasks() % tasks != 0))) {
+    return "the workers in all are no multiple of those of a node; expected a client of the "
+           "controller's version";
   }
   if (launch.workers() == v1::LaunchSpec::EMULATED &&
       (launch.launcher() != v1::LaunchSpec::PLAIN || !launch.venv().empty() ||

@@ -3,6 +3,7 @@
 // how it ended; and what jobs say of themselves.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -58,6 +59,10 @@ struct LiveJob {
   }
   [[nodiscard]] bool has_worker_per_gpu() const {
     return request->launch().workers() == v1::LaunchSpec::PER_GPU && request->gpus() > 0;
+  }
+  // How many workers it has on a node where it has so many GPUs, unless it runs once.
+  [[nodiscard]] int WorkersWith(int gpus) const {
+    return has_worker_per_gpu() ? gpus : std::max(1, request->launch().workers_per_node());
   }
   // One worker on the first of its nodes, with which it ends.
   [[nodiscard]] bool runs_once() const {

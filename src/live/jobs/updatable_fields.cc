@@ -52,7 +52,10 @@ constexpr std::array kFields{
                    [](const Request& values, Request& job) { job.set_memory(values.memory()); },
                    [](const Request& job) { return job.memory(); }},
     UpdatableField{"nodes",
-                   [](const Request& values, Request& job) { job.set_nodes(values.nodes()); },
+                   [](const Request& values, Request& job) {
+                     job.set_nodes(values.nodes());
+                     job.mutable_launch()->clear_tasks();  // of another number
+                   },
                    [](const Request& job) { return job.nodes(); }},
     UpdatableField{
         "exclusive",

@@ -25,8 +25,8 @@ namespace trainyard::model {
 [[nodiscard]] std::string TextOf(const TmpRequest& space);
 // "2", "2-4".
 [[nodiscard]] std::string TextOf(const NodeCount& nodes);
-// The same back; false: the text is none of these. Memory without a unit is MiB. `/task` is read
-// where a request knows its tasks, and not here.
+// The same back; false: the text is none of these. Memory without a unit is MiB. "4/task" is
+// read where a job's tasks are known (tasks.h), and not here.
 [[nodiscard]] bool ReadText(std::string_view text, CpuRequest& cpus);
 [[nodiscard]] bool ReadText(std::string_view text, MemoryRequest& memory);
 [[nodiscard]] bool ReadText(std::string_view text, TmpRequest& space);

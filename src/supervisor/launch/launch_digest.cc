@@ -45,6 +45,10 @@ std::string LaunchDigest(const v1::LaunchSpec& launch) {
     add("input");
     add_count(launch.input());
   }
+  if (launch.workers_per_node() != 0) {
+    add("workers per node");
+    add_count(launch.workers_per_node());
+  }
   return digest.Hex();
 }
 

@@ -34,6 +34,7 @@ TEST(LaunchDigestTest, EverythingThatDecidesWhatRunsChangesIt) {
       [](v1::LaunchSpec& l) { l.add_environment(); },
       [](v1::LaunchSpec& l) { l.clear_environment(); },
       [](v1::LaunchSpec& l) { l.set_workers(v1::LaunchSpec::PER_NODE); },
+      [](v1::LaunchSpec& l) { l.set_workers_per_node(2); },
       [](v1::LaunchSpec& l) { l.set_launcher(v1::LaunchSpec::MPI); },
       [](v1::LaunchSpec& l) { l.set_venv("/venv"); },
       [](v1::LaunchSpec& l) { l.mutable_container()->set_image("image"); },

@@ -24,9 +24,9 @@ constexpr ColumnRule InMilliseconds(ColumnRule rule) {
 }
 
 // Trainyard's own format (docs/formats/native-trace.md): the columns of the table of a job's
-// fields.
+// fields, and of tasks, which are never written.
 constexpr auto kNativeRules = [] {
-  std::array<ColumnRule, kNativeColumns> rules;
+  std::array<ColumnRule, kNativeColumns + 2> rules;
   model::ForEachJobField<model::IsInTraces>([&rules](const auto& field) {
     for (std::size_t part = 0; part < field.columns(); ++part) {
       const JobColumn column = ColumnOf(field.info, part);
@@ -37,6 +37,8 @@ constexpr auto kNativeRules = [] {
           .written_if_stated = column > Native("best_effort")};
     }
   });
+  rules.at(kNativeColumns) = {.field = JobColumn::kTasks, .name = "tasks"};
+  rules.at(kNativeColumns + 1) = {.field = JobColumn::kTasksPerNode, .name = "tasks_per_node"};
   return rules;
 }();
 

@@ -78,7 +78,11 @@ constexpr auto kKinds = [] {
   return kinds;
 }();
 
-ColumnKind KindOf(JobColumn column) { return kKinds.at(static_cast<std::size_t>(column)); }
+// Numbers of tasks beside them.
+ColumnKind KindOf(JobColumn column) {
+  const auto place = static_cast<std::size_t>(column);
+  return place < kKinds.size() ? kKinds.at(place) : ColumnKind::kNumber;
+}
 
 std::string Quoted(std::string_view text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -244,7 +248,7 @@ class ObjectReader final : public Json::json_sax_t {
   const ColumnMap& map_;
   std::span<const ColumnRule> columns_;
   std::vector<std::string> texts_;  // of each column
-  std::array<bool, kNativeColumns> seen_{};
+  std::array<bool, kColumnMeanings> seen_{};
   bool is_open_ = false;
   int column_ = -1;  // of the value that comes next; -1: none
   // Of fields that --map leaves without a meaning.

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/csv_reader.h"
+#include "model/request/node_request.h"
 #include "trace/column_map.h"
 #include "trace/csv_format.h"
 #include "trace/formats/sacct_gres.h"
@@ -109,6 +110,8 @@ struct SacctColumns {
   std::array<int, kGpuColumns> gpus{-1, -1, -1, -1};
   std::array<int, kCpuColumns.size()> cpus{-1, -1, -1};
   int nodes = -1;
+  int requested_nodes = -1;
+  int constraint = -1;
   int later_run = -1;
   std::vector<bool> read{};  // by their places: those that are any of these
 };
@@ -116,7 +119,10 @@ struct SacctColumns {
 class SacctRows {
  public:
   SacctRows(const SacctColumns& columns, const TraceOptions& options)
-      : at_(columns), procs_per_gpu_(options.procs_per_gpu), takes_cpu_jobs_(options.cpu_jobs) {}
+      : at_(columns),
+        procs_per_gpu_(options.procs_per_gpu),
+        takes_cpu_jobs_(options.cpu_jobs),
+        takes_node_requests_(options.node_requests) {}
 
   // A time of the accounting, as it writes it.
   [[nodiscard]] std::string Text(TimePoint at) const { return stamps_.Text(at); }
@@ -139,7 +145,7 @@ class SacctRows {
       return read;
     }
     RETURN_IF_ERROR(ReadLimit(row, *read.job.duration, traits));
-    TakeAmounts(row, traits);
+    TakeRequest(row, read, traits);
     read.job.user = row.Text(at_.user);
     read.job.queue = row.Text(at_.partition);
     traits.account = row.Text(at_.account);
@@ -218,16 +224,45 @@ class SacctRows {
     return {};
   }
 
-  // What it was given, and not what it asked for: where nobody states memory, that is all of a
-  // node's in the request of many sites.
-  void TakeAmounts(const io::CsvRow& row, JobTraits& traits) const {
+  // CPUs and memory that it was given, and not what it asked for: where nobody states memory, that
+  // is all of a node's in the request of many sites.
+  void TakeRequest(const io::CsvRow& row, JobRow& read, JobTraits& traits) const {
     constexpr std::int64_t kMilli = 1000;
     const std::string_view given = row.Text(at_.gpus[kAllocTres]);
     NodeRequest request;
+    if (takes_node_requests_) {
+      TakeNodes(row, read, request);
+    }
     request.cpus.milli = procs_per_gpu_ > 0 ? 0 : SlurmCpusOf(given).value_or(0) * kMilli;
     request.memory.mib = SlurmMemoryOf(given);
     if (request != NodeRequest{}) {
       traits.request = std::move(request);
+    }
+  }
+
+  // What it asked for, as others decided what it was given. One node is what Slurm notes for jobs
+  // that state no number, too.
+  void TakeNodes(const io::CsvRow& row, JobRow& read, NodeRequest& request) const {
+    int nodes = SlurmNodesOf(row.Text(at_.gpus[kReqTres]));
+    if (nodes == 0) {
+      nodes = base::ToInteger<int>(row.Text(at_.requested_nodes)).value_or(0);
+    }
+    if (nodes > 1 && read.job.gpus > 0 && read.job.gpus < nodes) {
+      read.remarks.emplace_back(
+          "it asked for more nodes than it had GPUs; its number of nodes is left");
+    } else if (nodes > 1) {
+      request.nodes = {.least = nodes, .most = nodes};
+    }
+    const std::string_view constraint = row.Text(at_.constraint);
+    if (IsMissing(constraint)) {
+      return;
+    }
+    if (model::Constraint::Parse(constraint).ok()) {
+      request.constraint = constraint;
+    } else {
+      read.remarks.emplace_back(
+          "its constraint is none of '&', '|', '!', '*' and round brackets over labels; it is "
+          "left");
     }
   }
 
@@ -343,6 +378,7 @@ class SacctRows {
   SacctColumns at_;
   int procs_per_gpu_;
   bool takes_cpu_jobs_;
+  bool takes_node_requests_;
   TimestampReader stamps_;
   std::shared_ptr<const JobTraits> last_traits_;
 };
@@ -390,7 +426,7 @@ Header HeaderOf(std::string_view head) {
 }
 
 template <typename Names>
-SacctColumns FindColumns(const Names& names) {
+SacctColumns FindColumns(const Names& names, const TraceOptions& options) {
   std::vector<bool> read(names.size());
   const auto at = [&](std::string_view name) {
     const auto found = std::find(names.begin(), names.end(), name);
@@ -418,6 +454,8 @@ SacctColumns FindColumns(const Names& names) {
                      .limit = at("Timelimit"),
                      .state = at("State"),
                      .nodes = at("NodeList"),
+                     .requested_nodes = options.node_requests ? at("ReqNodes") : -1,
+                     .constraint = options.node_requests ? at("Constraints") : -1,
                      .later_run = static_cast<int>(names.size())};
   for (std::size_t i = 0; i < kGpuColumns; ++i) {
     found.gpus[i] = first_of(kGpuColumnNames[i][0], kGpuColumnNames[i][1]);
@@ -468,7 +506,7 @@ bool LooksLikeSacct(std::string_view head) {
     case ' ':
       return header.is_fixed;
     case ',':  // any table may have a column JobID
-      return HasNeeded(FindColumns(header.names));
+      return HasNeeded(FindColumns(header.names, {}));
     default:
       return true;
   }
@@ -476,7 +514,7 @@ bool LooksLikeSacct(std::string_view head) {
 
 template <typename Source>
 Result<Trace> ReadFrom(Source source, std::vector<std::string> names, const TraceOptions& options) {
-  const SacctColumns columns = FindColumns(names);
+  const SacctColumns columns = FindColumns(names, options);
   if (!HasNeeded(columns)) {
     return NoNeeded(source.path());
   }
@@ -545,7 +583,8 @@ constexpr OwnFormat kSacctFormat{
     .shown = {.name = "sacct",
               .help = "Slurm accounting, sacct --parsable, --parsable2 or --json",
               .has_processors = true,
-              .has_cpu_jobs = true},
+              .has_cpu_jobs = true,
+              .has_node_requests = true},
     .looks_like = LooksLikeSacct,
     .read = ReadSacct,
     .takes_column_names = true};

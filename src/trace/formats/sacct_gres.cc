@@ -103,6 +103,16 @@ std::int64_t SlurmMemoryOf(std::string_view list) {
   return 0;
 }
 
+int SlurmNodesOf(std::string_view list) {
+  constexpr std::string_view kNode = "node=";
+  for (const std::string_view entry : base::Split(list, ",")) {
+    if (entry.starts_with(kNode)) {
+      return static_cast<int>(ToCount(entry.substr(kNode.size()), model::kMostGpus).value_or(0));
+    }
+  }
+  return 0;
+}
+
 std::optional<std::int64_t> SlurmCpusOf(std::string_view list) {
   constexpr std::string_view kCpu = "cpu=";
   constexpr std::int64_t kMostCpus = 1'000'000'000;

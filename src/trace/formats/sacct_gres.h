@@ -25,6 +25,9 @@ struct SlurmGpus {
 // MiB of "cpu=4,mem=200000M"; 0: it states none, or none that can be read.
 [[nodiscard]] std::int64_t SlurmMemoryOf(std::string_view list);
 
+// The nodes of "cpu=4,node=2"; 0: it states none, or none that can be read.
+[[nodiscard]] int SlurmNodesOf(std::string_view list);
+
 // The CPUs of "cpu=4,gres/gpu=2"; 0: it states none. Nothing: it is no such list.
 [[nodiscard]] std::optional<std::int64_t> SlurmCpusOf(std::string_view list);
 

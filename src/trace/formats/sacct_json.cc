@@ -21,9 +21,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::string_view, 14> kSacctJsonNames{
-    "JobID", "User",       "Account", "JobName",   "Partition", "Submit",   "Start",
-    "End",   "ElapsedRaw", "State",   "AllocTRES", "ReqTRES",   "NodeList", "TimelimitRaw"};
+constexpr std::array<std::string_view, 16> kSacctJsonNames{
+    "JobID",    "User",         "Account",    "JobName",    "Partition", "Submit",
+    "Start",    "End",          "ElapsedRaw", "State",      "AllocTRES", "ReqTRES",
+    "NodeList", "TimelimitRaw", "ReqCPUS",    "Constraints"};
 
 // The member of an object; null: it is none, or has none of that name.
 const Json* At(const Json* object, const char* name) {
@@ -137,7 +138,9 @@ std::vector<std::string> SacctFields(const Json& job) {
           SacctTres(At(&job, "tres", "allocated")),
           SacctTres(At(&job, "tres", "requested")),
           SacctText(At(&job, "nodes")),
-          SacctDigits(At(&job, "time", "limit"))};
+          SacctDigits(At(&job, "time", "limit")),
+          SacctDigits(At(&job, "required", "CPUs")),
+          SacctText(At(&job, "constraints"))};
 }
 
 }  // namespace

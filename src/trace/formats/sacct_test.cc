@@ -281,6 +281,35 @@ TEST(SacctTraceTest, WhatWasGivenBesideGpusIsTakenAndWhatWasAskedIsNot) {
   EXPECT_EQ(request("cpu=8,mem=1G", 4), "1G memory") << "CPUs stand for GPUs";
 }
 
+TEST(SacctTraceTest, NumbersAndLabelsOfNodesAreTakenIfAsked) {
+  const std::string text =
+      "JobID|Submit|Start|ElapsedRaw|AllocTRES|ReqTRES|ReqNodes|Constraints\n"
+      "1|2019-07-04T10:00:00|2019-07-04T10:00:00|62|gres/gpu=4,node=2|node=2|2|a100&(ib|nvlink)\n"
+      "2|2019-07-04T10:00:00|2019-07-04T10:00:00|62|gres/gpu=8,node=4|gres/gpu=8,node=1|1|\n"
+      "3|2019-07-04T10:00:00|2019-07-04T10:00:00|62|cpu=8,gres/gpu=1,node=3||3|[r1*2&r2*4]\n"
+      "4|2019-07-04T10:00:00|2019-07-04T10:00:00|62|gres/gpu=6,node=3||3|ib*2&fast\n";
+  const auto request = [](const Trace& trace, std::size_t job) {
+    const std::shared_ptr<const JobTraits>& traits = trace.jobs.at(job).traits;
+    return traits && traits->request ? model::TextOf(*traits->request) : "none";
+  };
+  const auto with = ReadText(text, {.node_requests = true});
+  ASSERT_TRUE(with.ok()) << with.error().message;
+  EXPECT_EQ(request(with.value(), 0), "2 nodes, constraint 'a100&(ib|nvlink)'");
+  EXPECT_EQ(request(with.value(), 1), "none") << "4 nodes were given, and 1 stands for no number";
+  EXPECT_EQ(request(with.value(), 2), "8 CPUs") << "3 nodes are too many for a GPU";
+  EXPECT_EQ(request(with.value(), 3), "3 nodes, constraint 'ib*2&fast'");
+  ASSERT_EQ(with.value().remarks.size(), 2U);
+  EXPECT_TRUE(Says(with.value().remarks[0].why, "t.csv:4: it asked for more nodes than it had"));
+  EXPECT_TRUE(Says(with.value().remarks[1].why, "t.csv:4: its constraint is none of"));
+  EXPECT_TRUE(with.value().unread.empty());
+  const auto without = ReadText(text);
+  ASSERT_TRUE(without.ok()) << without.error().message;
+  EXPECT_EQ(request(without.value(), 0), "none");
+  EXPECT_EQ(without.value().unread, (std::vector<std::string>{"ReqNodes", "Constraints"}));
+  EXPECT_TRUE(Says(ErrorOf("job_id,submit_time,gpus,duration\na,0,1,1\n", {.node_requests = true}),
+                   "(--node-requests) have no effect on format 'native'"));
+}
+
 TEST(SacctTraceTest, LimitsMayBeMinutesAndAreNoShorterThanTheRun) {
   const auto limit = [](const std::string& raw) {
     const auto trace = ReadText(
@@ -366,11 +395,15 @@ std::string OldJson(int id, int array, const std::string& task, const std::strin
          std::to_string(id) + R"(,"name":")" + name +
          R"(","nodes":"n0","partition":"gpu","state":{"current":"COMPLETED","reason":"None"},
  "time":{"elapsed":60,"end":1795731362,"start":1795731302,"submission":1795731300,"limit":5},
+ "constraints":"nvlink","required":{"CPUs":16,"memory":0},
  "steps":[{"time":{"elapsed":1},"tres":{"allocated":[{"type":"gres","name":"gpu","count":9}]}}],
  "tres":{"allocated":[{"type":"cpu","name":null,"id":1,"count":1},
   {"type":"energy","name":null,"id":3,"count":null},
   {"type":"gres","name":"gpu","id":1001,"count":2},
-  {"type":"gres","name":"gpu:a100","id":1002,"count":2}],"requested":[]},"user":"ann"})";
+  {"type":"mem","name":null,"id":2,"count":4096},
+  {"type":"gres","name":"gpu:a100","id":1002,"count":2}],
+  "requested":[{"type":"mem","name":null,"id":2,"count":200000},
+  {"type":"node","name":null,"id":4,"count":2}]},"user":"ann"})";
 }
 
 TEST(SacctTraceTest, ReadsJson) {
@@ -393,6 +426,39 @@ TEST(SacctTraceTest, ReadsJson) {
   EXPECT_EQ(trace.value().jobs[1].name, "13_0");
   EXPECT_EQ(trace.value().waits.at(0), FromSeconds(2));
   EXPECT_EQ(trace.value().origin, "2026-11-26 22:15:00+00:00");
+  EXPECT_EQ(model::TextOf(*job.traits->request), "1 CPUs, 4G memory");
+}
+
+TEST(SacctTraceTest, JsonGivesTheSameAsTheTableOfTheSameJobs) {
+  const std::string json =
+      R"({"jobs":[)" + OldJson(1, 0, "null", "wrap") + "," + OldJson(22, 13, "0", "wrap") + "]}";
+  const std::string fields =
+      "|ann|lab|wrap|gpu|2026-11-26T22:15:00|2026-11-26T22:15:02|60|COMPLETED|n0|5|"
+      "cpu=1,gres/gpu:a100=2,gres/gpu=2,mem=4G|mem=200000M,node=2|nvlink\n";
+  const std::string table =
+      "JobID|User|Account|JobName|Partition|Submit|Start|ElapsedRaw|State|NodeList|TimelimitRaw|"
+      "AllocTRES|ReqTRES|Constraints\n1" +
+      fields + "13_0" + fields;
+  for (const bool node_requests : {false, true}) {
+    const auto of_json = ReadText(json, {.node_requests = node_requests});
+    const auto of_table = ReadText(table, {.node_requests = node_requests});
+    ASSERT_TRUE(of_json.ok()) << of_json.error().message;
+    ASSERT_TRUE(of_table.ok()) << of_table.error().message;
+    const std::string native = WriteTrace(of_json.value(), "native").value();
+    EXPECT_EQ(native, WriteTrace(of_table.value(), "native").value());
+    EXPECT_EQ(Says(native, "nvlink"), node_requests) << native;
+    EXPECT_EQ(of_json.value().jobs[0].traits->request->nodes.least, node_requests ? 2 : 0);
+  }
+}
+
+TEST(SacctTraceTest, CpusOfARequestInJsonCountWhereNoListHasThem) {
+  const auto trace = ReadText(R"({"jobs":[{"job_id":7,"association":{"user":"ann"},
+ "required":{"CPUs":16},"state":{"current":"COMPLETED"},
+ "time":{"elapsed":60,"end":1795731362,"start":1795731302,"submission":1795731300},
+ "tres":{"allocated":[],"requested":[]}}]})",
+                              {.procs_per_gpu = 8});
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace.value().jobs.at(0).gpus, 2);
 }
 
 TEST(SacctTraceTest, ReadsJsonOfNewerVersions) {
