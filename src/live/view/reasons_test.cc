@@ -195,6 +195,23 @@ TEST_F(ReasonsTest, WhereGpusLieApartItIsSaid) {
 }
 
 // ---------------------------------------------------------------------------------------- progress
+TEST_F(ReasonsTest, AJobThatAsksForCpusIsToldOfItsTypeToo) {
+  v1::ClientRequest wide = Job(3, 100, "A100");
+  wide.mutable_submit()->mutable_job()->set_cpus("60");
+  Submit(wide);
+  v1::ClientRequest request = Job(2, 200, "A100");
+  request.mutable_submit()->mutable_job()->set_cpus("1");
+  EXPECT_EQ(StatusOf(Submit(request)).reason(),
+            "not enough free A100 GPUs: 1 of 4 free, it asks for 2 with 1 CPU; it is the next in "
+            "line");
+  request.mutable_submit()->mutable_job()->set_gpus(1);
+  request.mutable_submit()->mutable_job()->set_cpus("8");
+  request.mutable_submit()->mutable_job()->set_duration_s(150);
+  EXPECT_EQ(StatusOf(Submit(request)).reason(),
+            "no room for 1 A100 GPU with 8 CPUs: 1 of 4 A100 GPUs are free; it is the next in "
+            "line");
+}
+
 
 TEST_F(ReasonsTest, ServiceIsThatOfTheTimeOfTheCall) {
   const std::uint64_t job = Submit(Job(2, 100));
