@@ -21,6 +21,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -194,7 +195,6 @@ TEST_F(ReasonsTest, WhereGpusLieApartItIsSaid) {
   EXPECT_THAT(StatusOf(job).reason(), HasSubstr("2 of 8 GPUs are free, at most 1 on one node"));
 }
 
-// ---------------------------------------------------------------------------------------- progress
 TEST_F(ReasonsTest, AJobThatAsksForCpusIsToldOfItsTypeToo) {
   v1::ClientRequest wide = Job(3, 100, "A100");
   wide.mutable_submit()->mutable_job()->set_cpus("60");
@@ -212,6 +212,7 @@ TEST_F(ReasonsTest, AJobThatAsksForCpusIsToldOfItsTypeToo) {
             "line");
 }
 
+// ---------------------------------------------------------------------------------------- progress
 
 TEST_F(ReasonsTest, ServiceIsThatOfTheTimeOfTheCall) {
   const std::uint64_t job = Submit(Job(2, 100));
@@ -349,11 +350,21 @@ TEST_F(ReasonsTest, AStartThatWasRefusedIsNoBegin) {
   refused.set_cause(v1::AttemptReport::NO_PROGRAM);
   refused.set_message("command 'train': No such file or directory");
   Tell(1, refused);
-  EXPECT_THAT(notices_, Not(testing::Contains(StartsWith("begin"))));
+  EXPECT_THAT(notices_, IsEmpty()) << "nor is the start elsewhere a preemption";
   Run(2, job, 2);
-  EXPECT_THAT(notices_, testing::Contains("begin 1 running"));
+  EXPECT_THAT(notices_, ElementsAre("begin 1 running"));
   Open();
-  EXPECT_THAT(StatusOf(job).history(), Not(testing::IsEmpty()));
+  EXPECT_THAT(StatusOf(job).history(), Not(IsEmpty()));
+}
+
+TEST_F(ReasonsTest, WhoWantsToHearOfPreemptionsAloneIsToldOfThoseOfJobsThatHaveRun) {
+  v1::ClientRequest request = Job(4, 1000, "A100");
+  request.mutable_submit()->mutable_job()->mutable_launch()->clear_notify();
+  request.mutable_submit()->mutable_job()->mutable_launch()->add_notify("preempt");
+  const std::uint64_t job = Submit(request);
+  Run(1, job);
+  Submit(Job(4, 10, "A100"));
+  EXPECT_THAT(notices_, ElementsAre(StartsWith("preempt 1 ")));
 }
 
 // ----------------------------------------------------------------------------------------- history
