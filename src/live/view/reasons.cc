@@ -234,7 +234,8 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
       may_lie.push_back(MayLieOn(spec, NodeAt(i)));
     }
     if (const Status met = model::CanBeMet(view_.cluster(), spec, may_lie); !met.ok()) {
-      return "cannot start: " + met.error().message;
+      const std::string& faults = met.error().message;  // the first of them is enough here
+      return "cannot start: " + faults.substr(0, faults.find('\n'));
     }
   }
   const model::Blocked* const blocked = view_.BlockedOf(id);

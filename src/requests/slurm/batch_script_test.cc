@@ -409,6 +409,13 @@ TEST_F(BatchScriptTest, WhatTheControllerFindsIsToldWithTheLine) {
   EXPECT_EQ(at_line("queue 'long'").substr(0, 4), ":5: ");
   const std::string plain = "no controller answers at 127.0.0.1:7077";
   EXPECT_EQ(script.value().AtLine(Failed(plain), {}).message, plain);
+  EXPECT_EQ(at_line("it asks for 9 GPUs; the cluster has 4\n"
+                    "podman is not there\n"
+                    "there is no earlier job 7, for which dependency 'afterok:7' waits"),
+            ":2: it asks for 9 GPUs; the cluster has 4\n"
+            "podman is not there\n" +
+                path + ":3: there is no earlier job 7, for which dependency 'afterok:7' waits")
+      << "each fault with its own line, where it has one";
   EXPECT_EQ(script.value().AtLine(Failed("the cluster has 4 GPUs"), {"gpus"}).message,
             "the cluster has 4 GPUs")
       << "an option of the command line says so";
