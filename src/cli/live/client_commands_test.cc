@@ -550,6 +550,33 @@ TEST(CancelTest, IsOneCallAndReportsTheFirstError) {
   EXPECT_EQ(controller.requests().size(), 1U);
 }
 
+v1::JobStatus TaskWith(int index, v1::JobState state) {
+  v1::JobStatus job = JobWith(state);
+  job.set_job(12 + static_cast<std::uint64_t>(index));
+  job.set_array_job(12);
+  job.set_array_index(index);
+  return job;
+}
+
+TEST(UpdateTest, TasksOfAnArrayThatAreAlikeShareALine) {
+  FakeController controller([](const v1::ClientRequest& request) {
+    EXPECT_EQ(request.update().values().time_s(), 3600);
+    v1::ClientReply reply;
+    v1::Changed& changed = *reply.mutable_update()->mutable_changed();
+    for (int task = 0; task < 1000; ++task) {
+      v1::JobStatus& job = *changed.add_jobs() = TaskWith(task, v1::WAITING);
+      v1::JobEvent& event = *job.add_history();
+      event.set_what("updated time");
+      event.set_before(task == 7 ? "2h" : "30m");
+      event.set_after("1h");
+    }
+    return reply;
+  });
+  EXPECT_EQ(Invoke({"update", "12", "--time", "1h", "--controller", controller.address()}).out,
+            "job 12_[0-6,8-999] is waiting; time 30m -> 1h\n"
+            "job 12_7 is waiting; time 2h -> 1h\n");
+}
+
 TEST(ResizeTest, SendsTheNumber) {
   FakeController controller([](const auto&) {
     v1::ClientReply reply;
