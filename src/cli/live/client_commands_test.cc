@@ -558,6 +558,46 @@ v1::JobStatus TaskWith(int index, v1::JobState state) {
   return job;
 }
 
+TEST(RunTest, TheOutputOfAnArrayComesEachLineBehindItsTask) {
+  int asked = 0;
+  FakeController controller([&asked](const v1::ClientRequest& request) {
+    if (request.has_submit()) {
+      v1::ClientReply reply = SubmitReplyWith(v1::WAITING);
+      reply.mutable_submit()->mutable_status()->mutable_request()->set_array("0-2");
+      return reply;
+    }
+    if (request.has_logs()) {
+      const v1::LogsRequest& logs = request.logs();
+      const std::string text = logs.job() == 12      ? "one\ntwo\n"
+                               : logs.attempt() == 1 ? "lost\n"
+                                                     : "no line end";
+      const std::size_t at = static_cast<std::size_t>(logs.offset());
+      v1::ClientReply reply;
+      reply.mutable_logs()->set_data(text.substr(std::min(at, text.size()), 4));
+      reply.mutable_logs()->set_next_offset(std::min(at + 4, text.size()));
+      reply.mutable_logs()->set_attempt(logs.attempt());
+      reply.mutable_logs()->set_finished(at + 4 >= text.size() && asked > 2);
+      return reply;
+    }
+    // The first runs, then both have ended; the third never had its turn.
+    ++asked;
+    v1::ClientReply reply;
+    *reply.mutable_jobs()->add_jobs() = TaskWith(0, asked > 2 ? v1::COMPLETED : v1::RUNNING);
+    *reply.mutable_jobs()->add_jobs() = TaskWith(1, asked > 2 ? v1::FAILED : v1::WAITING);
+    *reply.mutable_jobs()->add_jobs() = TaskWith(2, asked > 2 ? v1::CANCELLED : v1::WAITING);
+    reply.mutable_jobs()->mutable_jobs(1)->set_attempt(asked > 2 ? 2 : 0);
+    reply.mutable_jobs()->mutable_jobs(1)->set_exit_code(asked > 2 ? 3 : 0);
+    reply.mutable_jobs()->mutable_jobs(2)->set_attempt(0);
+    return reply;
+  });
+  const Outcome outcome =
+      Invoke({"run", "--controller", controller.address(), "--gpus", "1", "--array", "0-2"}, {"x"});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.error().message;
+  EXPECT_EQ(outcome.out,
+            "12_0: one\n12_0: two\n12_1: lost\n12_1: no line end\njob 12_0 completed\n"
+            "job 12_1 failed (exit code 3)\njob 12_2 cancelled\n");
+}
+
 TEST(UpdateTest, TasksOfAnArrayThatAreAlikeShareALine) {
   FakeController controller([](const v1::ClientRequest& request) {
     EXPECT_EQ(request.update().values().time_s(), 3600);
