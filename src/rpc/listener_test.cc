@@ -5,15 +5,20 @@
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
 #include "io/descriptor.h"
+
+#undef NO_DATA  // of netdb.h; messages have the name, too
 
 namespace trainyard::rpc {
 namespace {
@@ -101,10 +106,12 @@ TEST(Listener, AConnectionThatHasEndedMakesRoom) {
     return client;
   };
   io::Descriptor client = again();
+  EXPECT_TRUE(IsRefused(desk.Connect())) << "there is no room";
   client.Close();  // by the peer
   client = again();
   desk.Close(1);  // by the server
   client = again();
+  EXPECT_TRUE(IsRefused(desk.Connect())) << "what has ended makes room for one";
 }
 
 TEST(Listener, TakesNoMoreOfOneInATimeThanItsRate) {
@@ -159,8 +166,29 @@ TEST(Listener, TheMachineItselfHasNoLimitAtItsOtherAddressesEither) {
 
 TEST(Listener, ANameListensAtAllItsAddressesOnOnePort) {
   Desk desk({}, "localhost:0");
-  const io::Descriptor client = desk.Connect();
-  desk.AwaitTaken(1);
+  addrinfo* first = nullptr;
+  const addrinfo hints{.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  ASSERT_EQ(getaddrinfo("localhost", nullptr, &hints, &first), 0);
+  std::vector<io::Descriptor> clients;
+  for (const addrinfo* at = first; at != nullptr; at = at->ai_next) {
+    sockaddr_storage address{};
+    std::memcpy(&address, at->ai_addr, at->ai_addrlen);
+    const io::Descriptor probe(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(probe.get(), at->ai_addr, at->ai_addrlen) != 0) {
+      continue;  // the machine has no such address
+    }
+    // The port is at the same place of both.
+    reinterpret_cast<sockaddr_in*>(&address)->sin_port =
+        htons(static_cast<std::uint16_t>(desk.listener().port()));
+    clients.emplace_back(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(
+        connect(clients.back().get(), reinterpret_cast<const sockaddr*>(&address), at->ai_addrlen),
+        0)
+        << "address " << clients.size() << " of localhost: " << std::strerror(errno);
+  }
+  freeaddrinfo(first);
+  EXPECT_GE(clients.size(), 1U);
+  desk.AwaitTaken(clients.size());
 }
 
 TEST(Listener, AfterItsEndNothingIsTaken) {

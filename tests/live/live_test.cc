@@ -1012,6 +1012,17 @@ TEST(LiveTest, HangUpsReadTheConfigurationAgainAndEndNothing) {
       << cluster.Log("controller");
 }
 
+TEST(LiveTest, AHangUpChangesNothingOfAWholeCluster) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.StartUp();
+  cluster.up().Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] {
+    return cluster.Log("up").find("trainyard: SIGHUP changes nothing here") != std::string::npos;
+  })) << cluster.Log("up");
+  const int job = cluster.Submit({"--gpus", "1"}, {"true"});
+  EXPECT_TRUE(cluster.AwaitState(job, v1::COMPLETED));
+}
+
 TEST(LiveTest, SecondAgentOnAStateFolderIsRefused) {
   LiveCluster cluster({.nodes = 1});
   cluster.Start();

@@ -550,6 +550,73 @@ TEST(CancelTest, IsOneCallAndReportsTheFirstError) {
   EXPECT_EQ(controller.requests().size(), 1U);
 }
 
+v1::JobStatus TaskWith(int index, v1::JobState state) {
+  v1::JobStatus job = JobWith(state);
+  job.set_job(12 + static_cast<std::uint64_t>(index));
+  job.set_array_job(12);
+  job.set_array_index(index);
+  return job;
+}
+
+TEST(RunTest, TheOutputOfAnArrayComesEachLineBehindItsTask) {
+  int asked = 0;
+  FakeController controller([&asked](const v1::ClientRequest& request) {
+    if (request.has_submit()) {
+      v1::ClientReply reply = SubmitReplyWith(v1::WAITING);
+      reply.mutable_submit()->mutable_status()->mutable_request()->set_array("0-2");
+      return reply;
+    }
+    if (request.has_logs()) {
+      const v1::LogsRequest& logs = request.logs();
+      const std::string text = logs.job() == 12      ? "one\ntwo\n"
+                               : logs.attempt() == 1 ? "lost\n"
+                                                     : "no line end";
+      const std::size_t at = static_cast<std::size_t>(logs.offset());
+      v1::ClientReply reply;
+      reply.mutable_logs()->set_data(text.substr(std::min(at, text.size()), 4));
+      reply.mutable_logs()->set_next_offset(std::min(at + 4, text.size()));
+      reply.mutable_logs()->set_attempt(logs.attempt());
+      reply.mutable_logs()->set_finished(at + 4 >= text.size() && asked > 2);
+      return reply;
+    }
+    // The first runs, then both have ended; the third never had its turn.
+    ++asked;
+    v1::ClientReply reply;
+    *reply.mutable_jobs()->add_jobs() = TaskWith(0, asked > 2 ? v1::COMPLETED : v1::RUNNING);
+    *reply.mutable_jobs()->add_jobs() = TaskWith(1, asked > 2 ? v1::FAILED : v1::WAITING);
+    *reply.mutable_jobs()->add_jobs() = TaskWith(2, asked > 2 ? v1::CANCELLED : v1::WAITING);
+    reply.mutable_jobs()->mutable_jobs(1)->set_attempt(asked > 2 ? 2 : 0);
+    reply.mutable_jobs()->mutable_jobs(1)->set_exit_code(asked > 2 ? 3 : 0);
+    reply.mutable_jobs()->mutable_jobs(2)->set_attempt(0);
+    return reply;
+  });
+  const Outcome outcome =
+      Invoke({"run", "--controller", controller.address(), "--gpus", "1", "--array", "0-2"}, {"x"});
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.error().message;
+  EXPECT_EQ(outcome.out,
+            "12_0: one\n12_0: two\n12_1: lost\n12_1: no line end\njob 12_0 completed\n"
+            "job 12_1 failed (exit code 3)\njob 12_2 cancelled\n");
+}
+
+TEST(UpdateTest, TasksOfAnArrayThatAreAlikeShareALine) {
+  FakeController controller([](const v1::ClientRequest& request) {
+    EXPECT_EQ(request.update().values().time_s(), 3600);
+    v1::ClientReply reply;
+    v1::Changed& changed = *reply.mutable_update()->mutable_changed();
+    for (int task = 0; task < 1000; ++task) {
+      v1::JobStatus& job = *changed.add_jobs() = TaskWith(task, v1::WAITING);
+      v1::JobEvent& event = *job.add_history();
+      event.set_what("updated time");
+      event.set_before(task == 7 ? "2h" : "30m");
+      event.set_after("1h");
+    }
+    return reply;
+  });
+  EXPECT_EQ(Invoke({"update", "12", "--time", "1h", "--controller", controller.address()}).out,
+            "job 12_[0-6,8-999] is waiting; time 30m -> 1h\n"
+            "job 12_7 is waiting; time 2h -> 1h\n");
+}
+
 TEST(ResizeTest, SendsTheNumber) {
   FakeController controller([](const auto&) {
     v1::ClientReply reply;

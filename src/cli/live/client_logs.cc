@@ -5,9 +5,12 @@
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,8 +32,9 @@ using std::chrono::seconds;
 // Copies logs to stdout as they are.
 class LogCopy {
  public:
-  LogCopy(const LogsOptions& options, std::uint64_t job, std::unique_ptr<rpc::ClusterClient> client)
-      : options_(options), job_(job), client_(std::move(client)), attempt_(options.attempt) {}
+  // `client` must outlive it.
+  LogCopy(LogsOptions options, std::uint64_t job, rpc::ClusterClient& client)
+      : options_(std::move(options)), job_(job), client_(client), attempt_(options_.attempt) {}
 
   // What is there of all attempts, one after the other.
   Status CopyAll() {
@@ -95,6 +99,35 @@ class LogCopy {
       } else {
         RETURN_IF_ERROR(CopyAttempt(ended));
       }
+    }
+  }
+
+  // What is new of the attempts up to `last`. Of those that are over, as all of a job that has
+  // ended are, nothing is left then, whatever becomes of it.
+  Status CopyNew(std::uint32_t last, bool ended) {
+    attempt_ = std::max(attempt_, 1U);
+    while (true) {
+      if (done_ && attempt_ >= last) {
+        return {};
+      }
+      if (done_) {
+        done_ = false;
+        offset_ = 0;
+        ++attempt_;
+      }
+      if (ended || attempt_ < last) {
+        if (Status status = CopyAttempt(true); !status.ok()) {
+          done_ = true;
+          return status;
+        }
+        continue;
+      }
+      const Result<v1::ClientReply> reply = Read();
+      if (!reply.ok() ||
+          (reply.value().logs().data().empty() && !reply.value().logs().finished())) {
+        return {};  // its node may be away, and come back
+      }
+      RETURN_IF_ERROR(Take(reply.value().logs()));
     }
   }
 
@@ -176,11 +209,7 @@ class LogCopy {
       }
       failing_since_.reset();
       const v1::LogsReply& part = reply.value().logs();
-      RETURN_IF_ERROR(Keep(part.data()));
-      done_ = part.finished();
-      if (done_ && !line_.empty()) {
-        RETURN_IF_ERROR(Print("\n"));
-      }
+      RETURN_IF_ERROR(Take(part));
       if (tailing_ && (done_ || part.data().empty())) {
         RETURN_IF_ERROR(PrintTail());
       }
@@ -189,6 +218,12 @@ class LogCopy {
       }
     }
     return {};
+  }
+
+  Status Take(const v1::LogsReply& part) {
+    RETURN_IF_ERROR(Keep(part.data()));
+    done_ = part.finished();
+    return done_ && !line_.empty() ? Print("\n") : Status();
   }
 
   Status AfterError(const Error& error, bool job_ended) {
@@ -209,7 +244,7 @@ class LogCopy {
     logs.set_rank(options_.rank);
     logs.set_offset(offset_);
     Result<v1::ClientReply> reply =
-        client_->Call(request, kTimeout, options_.follow ? kPatience : Duration{0});
+        client_.Call(request, kTimeout, options_.follow ? kPatience : Duration{0});
     if (reply.ok()) {
       offset_ = reply.value().logs().next_offset();
       attempt_ = reply.value().logs().attempt();
@@ -219,7 +254,7 @@ class LogCopy {
 
   [[nodiscard]] Result<v1::JobStatus> ReadJob() {
     ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                     client_->Call(JobsCall({job_}, false), kTimeout, kPatience));
+                     client_.Call(JobsCall({job_}, false), kTimeout, kPatience));
     if (reply.jobs().jobs().empty()) {
       return Failed(fmt::format("there is no job {}", job_));
     }
@@ -227,13 +262,13 @@ class LogCopy {
   }
 
   Status Print(const std::string& bytes) {
-    if (!options_.label) {
+    if (options_.label.empty()) {
       return Write(bytes);
     }
     line_ += bytes;
     std::string lines;
     for (std::size_t end = line_.find('\n'); end != std::string::npos; end = line_.find('\n')) {
-      lines += fmt::format("{}: {}", options_.rank, line_.substr(0, end + 1));
+      lines += options_.label + line_.substr(0, end + 1);
       line_.erase(0, end + 1);
     }
     return Write(lines);
@@ -244,9 +279,9 @@ class LogCopy {
     return written && std::fflush(stdout) == 0 ? Status() : Failed("stdout: cannot be written");
   }
 
-  const LogsOptions& options_;
+  const LogsOptions options_;
   const std::uint64_t job_;
-  const std::unique_ptr<rpc::ClusterClient> client_;
+  rpc::ClusterClient& client_;
   std::uint32_t attempt_;
   std::uint64_t offset_ = 0;
   bool tailing_ = options_.tail > 0;  // what is read goes to tail_
@@ -279,22 +314,51 @@ Result<std::uint64_t> ChosenJob(const LogsOptions& options, rpc::ClusterClient& 
 }
 
 Status Logs(const LogsOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
   ASSIGN_OR_RETURN(const std::uint64_t job, ChosenJob(options, *client));
-  LogCopy copy(options, job, std::move(client));
+  LogCopy copy(options, job, *client);
   return options.follow ? copy.Follow() : options.all ? copy.CopyAll() : copy.CopyOnce();
 }
 
 }  // namespace
 
 Status FollowLogs(const LogsOptions& options, std::uint64_t job) {
-  ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  return LogCopy(options, job, std::move(client)).Follow();
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  return LogCopy(options, job, *client).Follow();
 }
 
 Status CopyLogFrom(const LogsOptions& options, std::uint64_t job, std::uint64_t offset) {
-  ASSIGN_OR_RETURN(std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  return LogCopy(options, job, std::move(client)).CopyRest(offset);
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
+  return LogCopy(options, job, *client).CopyRest(offset);
+}
+
+std::function<void(const v1::JobsReply&)> OutputOfTasks(const LogsOptions& options,
+                                                        rpc::ClusterClient& client) {
+  constexpr std::ptrdiff_t kFew = 10;  // each is a call of its user's twice a second
+  return [options, &client, copies = std::map<std::uint64_t, LogCopy>(),
+          shown = std::set<std::uint64_t>()](const v1::JobsReply& reply) mutable {
+    const auto runs = [](const v1::JobStatus& job) {
+      return job.attempt() > 0 && !live::HasEnded(job.state());
+    };
+    const bool are_few = std::count_if(reply.jobs().begin(), reply.jobs().end(), runs) <= kFew;
+    for (const v1::JobStatus& job : reply.jobs()) {
+      const bool ended = live::HasEnded(job.state());
+      if (job.attempt() == 0 || (!ended && !are_few) || shown.contains(job.job())) {
+        continue;
+      }
+      LogsOptions one = options;
+      one.label = JobText(job) + ": ";
+      LogCopy& copy = copies.try_emplace(job.job(), one, job.job(), client).first->second;
+      if (const Status status = copy.CopyNew(job.attempt(), ended); !status.ok()) {
+        Tell(fmt::format("the output of job {} is not all there: {}", JobText(job),
+                         status.error().message));
+      }
+      if (ended) {
+        copies.erase(job.job());
+        shown.insert(job.job());
+      }
+    }
+  };
 }
 
 void AddLogs(CLI::App& app, Command& chosen) {

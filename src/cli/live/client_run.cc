@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -74,7 +75,10 @@ struct WaitOptions : ClusterOptions {
 // The jobs that are waited for, and those that have ended.
 class Waiting {
  public:
-  Waiting(const WaitOptions& options, const std::vector<v1::JobStatus>& jobs) : options_(options) {
+  // `before`: what is done with an answer before anything is told of it.
+  Waiting(const WaitOptions& options, const std::vector<v1::JobStatus>& jobs,
+          std::function<void(const v1::JobsReply&)> before = {})
+      : options_(options), before_(std::move(before)) {
     for (const v1::JobStatus& job : jobs) {
       numbers_.push_back(job.job());
       left_[ArrayOf(job)] += 1;
@@ -87,6 +91,9 @@ class Waiting {
                      client.Call(JobsCall(numbers_, false), kTimeout, kPatience));
     if (!reply.jobs().unknown().empty()) {
       return Failed(fmt::format("there is no job {}", reply.jobs().unknown(0)));
+    }
+    if (before_) {
+      before_(reply.jobs());
     }
     TellOfHeld(reply.jobs());
     for (const v1::JobStatus& job : reply.jobs().jobs()) {
@@ -161,6 +168,7 @@ class Waiting {
   }
 
   const WaitOptions& options_;
+  const std::function<void(const v1::JobsReply&)> before_;
   std::vector<std::uint64_t> numbers_;
   std::map<std::uint64_t, std::size_t> left_;                   // by array: not ended
   std::map<std::uint64_t, std::vector<v1::JobStatus>> untold_;  // by array
@@ -359,7 +367,7 @@ Status ShowLabelled(const RunCommandOptions& options, std::uint64_t number,
     one.rank = rank;
     one.all = true;
     one.follow = true;
-    one.label = true;
+    one.label = fmt::format("{}: ", rank);
     if (rank > 0) {  // what is to be said of the job worker 0's says
       others.emplace_back([&one, number] { static_cast<void>(FollowLogs(one, number).ok()); });
     }
@@ -392,12 +400,18 @@ Status RunArray(const RunCommandOptions& options, std::uint64_t array,
   if (!options.quiet) {
     Tell(fmt::format("job {} submitted, an array of {} tasks", array, tasks.size()));
   }
-  if (options.label || options.rank != 0) {
+  if (options.label) {
     Tell(
-        "--label and --rank have no effect: run shows the output of no task of an array "
-        "('trainyard logs JOB_INDEX' does)");
+        "--label has no effect: of an array run shows one worker of each task, each line behind "
+        "the "
+        "task; expected --rank for another one");
   }
-  Waiting waiting(all, tasks);
+  LogsOptions logs;
+  logs.rank = options.rank;
+  logs.follow = true;
+  Waiting waiting(
+      all, tasks,
+      options.json ? std::function<void(const v1::JobsReply&)>() : OutputOfTasks(logs, client));
   int cancelled = 0;
   while (true) {
     RETURN_IF_ERROR(waiting.Ask(client));
@@ -496,7 +510,9 @@ void AddRun(CLI::App& app, Command& chosen) {
       "is\n"
       "the job's exit code, 128 + the signal that has cancelled it, or 1. With --array it waits "
       "for\n"
-      "all tasks, shows how each has ended, and a signal cancels those that are left.\n");
+      "all tasks, shows what each has written and how it has ended, and a signal cancels those "
+      "that\n"
+      "are left.\n");
   AddClusterOptions(*command, *options);
   AddJobOptions(*command, *options);
   command->add_option("--rank", options->rank, "worker whose output is shown")

@@ -236,12 +236,13 @@ void PrintTest(const v1::SubmitReply& tested, const std::optional<requests::Batc
 
 Status Submit(const SubmitOptions& options, const std::vector<std::string>& words) {
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::ClusterClient> client, ConnectTo(options));
-  ASSIGN_OR_RETURN(const v1::SubmitReply submitted, SendJob(options, words, options.wait, *client));
+  std::optional<requests::BatchScript> script;
+  ASSIGN_OR_RETURN(const v1::SubmitReply submitted,
+                   SendJob(options, words, options.wait, *client, &script));
   if (options.json) {
     PrintJson(submitted);
   } else if (options.test_only) {
-    ASSIGN_OR_RETURN(const Requested requested, RequestedJob(options, words));
-    PrintTest(submitted, requested.script);
+    PrintTest(submitted, script);
   } else {
     fmt::print("job {} submitted{}\n", submitted.job(), submitted.status().held() ? ", held" : "");
     std::fflush(stdout);  // before what may be said on stderr
@@ -361,7 +362,8 @@ Status SubmitWorkload(const SubmitOptions& options, const std::vector<std::strin
 
 Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
                                 const std::vector<std::string>& words, bool wait,
-                                rpc::ClusterClient& client) {
+                                rpc::ClusterClient& client,
+                                std::optional<requests::BatchScript>* script) {
   v1::ClientRequest request;
   v1::SubmitRequest& submit = *request.mutable_submit();
   ASSIGN_OR_RETURN(Requested requested, RequestedJob(options, words));
@@ -381,6 +383,9 @@ Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
   v1::ClientReply reply = std::move(called).value();
   for (const std::string& sentence : reply.submit().ignored()) {
     Tell(Printable(sentence));
+  }
+  if (script != nullptr) {
+    *script = std::move(requested.script);
   }
   return std::move(*reply.mutable_submit());
 }

@@ -31,10 +31,10 @@ struct JobOptionValues : ClusterOptions {
 void AddJobOptions(CLI::App& command, JobOptionValues& options);
 
 // Submits the job whose command is `words`. What the policy does not heed is told on standard
-// error. `wait`: until it is accepted or declined. Errors: what is wrong with the options; what the
-// controller refuses.
-[[nodiscard]] Result<v1::SubmitReply> SendJob(const JobOptionValues& options,
-                                              const std::vector<std::string>& words, bool wait,
-                                              rpc::ClusterClient& client);
+// error. `wait`: until it is accepted or declined. `script`: gets the script that says what the job
+// is, if one does. Errors: what is wrong with the options; what the controller refuses.
+[[nodiscard]] Result<v1::SubmitReply> SendJob(
+    const JobOptionValues& options, const std::vector<std::string>& words, bool wait,
+    rpc::ClusterClient& client, std::optional<requests::BatchScript>* script = nullptr);
 
 }  // namespace trainyard::cli

@@ -8,6 +8,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -84,18 +86,21 @@ std::string UpdatedText(const v1::JobStatus& job) {
 }
 
 void PrintChanged(const v1::Changed& changed) {
-  std::vector<const v1::JobStatus*> plain;
+  // Tasks of an array share a line only if the same has been changed of them.
+  std::vector<std::pair<std::string, std::vector<const v1::JobStatus*>>> alike;
+  std::map<std::string, std::size_t> places;
   for (const v1::JobStatus& job : changed.jobs()) {
-    if (const std::string updated = UpdatedText(job); !updated.empty()) {
-      fmt::print("job {} is {}{}{}\n", JobText(job), live::StateText(job.state()),
-                 job.held() ? ", held" : "", updated);
-    } else {
-      plain.push_back(&job);
+    const auto [at, is_new] = places.try_emplace(UpdatedText(job), alike.size());
+    if (is_new) {
+      alike.push_back({at->first, {}});
     }
+    alike[at->second].second.push_back(&job);
   }
-  for (const JobLine& line : LinesOf(plain)) {
-    fmt::print("job {} is {}{}\n", TextOf(line), live::StateText(line.job->state()),
-               line.job->held() ? ", held" : "");
+  for (const auto& [updated, jobs] : alike) {
+    for (const JobLine& line : LinesOf(jobs)) {
+      fmt::print("job {} is {}{}{}\n", TextOf(line), live::StateText(line.job->state()),
+                 line.job->held() ? ", held" : "", updated);
+    }
   }
 }
 

@@ -41,12 +41,12 @@ namespace trainyard::cli {
 namespace {
 
 // Closes mailboxes when the user wants the program to end; from the second time on, sets `hurry`.
-// `on_hang_up`: what SIGHUP does; empty: as ever.
+// `on_hang_up`: what SIGHUP does.
 // The signals are not blocked, since whatever the program starts would inherit that.
 class StopSignals {
  public:
-  explicit StopSignals(std::vector<daemon::Mailbox*> mailboxes, std::atomic<bool>* hurry = nullptr,
-                       std::function<void()> on_hang_up = {}) {
+  StopSignals(std::vector<daemon::Mailbox*> mailboxes, std::atomic<bool>* hurry,
+              std::function<void()> on_hang_up) {
     if (pipe2(pipe_.data(), O_CLOEXEC) != 0) {
       std::abort();
     }
@@ -54,9 +54,7 @@ class StopSignals {
     for (const int signal : {SIGINT, SIGTERM}) {
       std::signal(signal, [](int /*number*/) { Write(kSignal); });
     }
-    if (on_hang_up) {
-      std::signal(SIGHUP, [](int /*number*/) { Write(kHangUp); });
-    }
+    std::signal(SIGHUP, [](int /*number*/) { Write(kHangUp); });
     thread_ = std::thread(
         [this, mailboxes = std::move(mailboxes), hurry, on_hang_up = std::move(on_hang_up)] {
           bool first = true;
@@ -465,7 +463,10 @@ Status RunUp(UpCommand command, const std::vector<std::string>& plugins) {
   };
   Status status;
   {
-    const StopSignals signals(all, &hurry);
+    const StopSignals signals(all, &hurry, [] {
+      Say("trainyard: SIGHUP changes nothing here: 'up' reads its options when it starts; SIGTERM "
+          "or Ctrl-C ends the cluster, and the same command goes on with its jobs");
+    });
     status = daemon::RunController(command.options, controller, [&](const daemon::Ready& ready) {
       const int port = ready.port;
       for (std::size_t i = 0; i < mailboxes.size(); ++i) {

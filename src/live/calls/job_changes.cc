@@ -47,6 +47,15 @@ std::shared_ptr<JobSpec> Respecified(const JobSpec& before, v1::JobRequest wante
   return spec;
 }
 
+// All that is wrong with it, which has a line each.
+Error InOneLine(Error error) {
+  for (std::size_t at = error.message.find('\n'); at != std::string::npos;
+       at = error.message.find('\n', at)) {
+    error.message.replace(at, 1, "; ");
+  }
+  return error;
+}
+
 // Why a job that is not deferred is given nothing to wait for.
 std::string TooLateToWait(v1::JobState state) {
   return state == v1::WAITING
@@ -215,7 +224,7 @@ JobChanges::Chosen JobChanges::Choose(const Call& call, const v1::ClientRequest&
       if (update.ok()) {
         chosen.updates.push_back(std::move(update).value());
       } else {
-        why = Refusal{update.error()};
+        why = Refusal{InOneLine(update.error())};
       }
     }
     if (why) {

@@ -5,8 +5,10 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "model/request/request_fit.h"
 #include "support/live_world.h"
 
 namespace trainyard::live {
@@ -346,6 +348,55 @@ TEST_F(LiveWorldTest, WhatCannotBeIsRefusedAndChangesNothing) {
   request.mutable_cancel()->set_job(77);
   EXPECT_EQ(ErrorOf(request), "there is no job 77");
   EXPECT_EQ(store_.size(), blocks);
+}
+
+// A cluster that binds its jobs, as all real ones do.
+class BoundWorldTest : public LiveWorldTest {
+ protected:
+  BoundWorldTest() { Open(); }
+  [[nodiscard]] ControllerSetup SetUpOf() override {
+    ControllerSetup setup = LiveWorldTest::SetUpOf();
+    engine::Configuration bound = *setup.engine.configuration;
+    for (NodeSpec& node : bound.cluster.nodes) {
+      node.capacity = {.milli_cpus = 64'000, .memory_mib = 524'288};
+    }
+    bound.bind = [cluster = bound.cluster](JobSpec& job) {
+      return model::CanBeMet(cluster, job, std::vector<bool>(cluster.nodes.size(), true));
+    };
+    setup.engine.configuration = engine::Share(std::move(bound));
+    return setup;
+  }
+};
+
+TEST_F(BoundWorldTest, AllThatCannotBeOfAJobIsToldAtOnce) {
+  v1::ClientRequest request = Submission(100);
+  v1::JobRequest& job = *request.mutable_submit()->mutable_job();
+  job.set_cpus("640");
+  job.set_dependency("afterok:99999");
+  job.set_node_list("nosuch");
+  EXPECT_EQ(ErrorOf(request),
+            "it asks for 100 GPUs; the cluster has 4\n"
+            "there is no earlier job 99999, for which dependency 'afterok:99999' waits\n"
+            "it names node 'nosuch', which the cluster has not; expected one of its nodes\n"
+            "it asks for 640 CPUs; the nodes that it may have have 128 in all");
+  job.set_gpus(4);
+  EXPECT_EQ(ErrorOf(request),
+            "there is no earlier job 99999, for which dependency 'afterok:99999' waits\n"
+            "it names node 'nosuch', which the cluster has not; expected one of its nodes\n"
+            "it asks for 640 CPUs; the nodes that it may have have 128 in all");
+  job.clear_dependency();
+  job.clear_node_list();
+  EXPECT_EQ(ErrorOf(request),
+            "it asks for 640 CPUs beside 4 GPUs; the most that one of its nodes has, a, is 64 CPUs "
+            "and 2 GPUs")
+      << "where nothing else is wrong it is told more closely";
+  job.set_licenses("matlab:2");
+  job.set_exclude("nor_this");
+  EXPECT_EQ(ErrorOf(request),
+            "it excludes node 'nor_this', which the cluster has not; expected one of its nodes\n"
+            "it asks for licences 'matlab', which the cluster has not; its configuration has no "
+            "[[licenses]]\n"
+            "it asks for 640 CPUs; the nodes that it may have have 128 in all");
 }
 
 TEST_F(LiveWorldTest, ATestOfASubmissionSaysWhereItWouldStartAndSubmitsNothing) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "model/conditions.h"
 #include "model/node_classes.h"
@@ -147,25 +148,69 @@ Result<JobSpec> Validation::SpecOf(const v1::JobRequest& job) const {
   return SpecOf(std::move(draft), job);
 }
 
-Result<JobSpec> Validation::SpecOf(model::JobDraft draft, const v1::JobRequest& job) const {
-  if (const int all = state_.cluster.total_gpus(); job.gpus() > all) {
-    return FailedPrecondition("it asks for " + GpusText(job.gpus()) + "; the cluster has " +
-                              std::to_string(all));
+namespace {
+
+// Whether jobs such as this one are placed as they ask, whatever else is wrong with it.
+bool IsPlaced(const JobSpec& job, const engine::Configuration& with) {
+  return job.gpus > 0 && (!model::PartOf<JobTraits>(job).request || with.bundle.honours_requests());
+}
+
+// What is wrong with a job, a line each, as far as one fault does not keep another from being seen.
+class Faults {
+ public:
+  void Note(const Status& status) {
+    if (status.ok()) {
+      return;
+    }
+    for (const std::string_view line : base::Split(status.error().message, "\n")) {
+      if (too_many_.empty() || !line.starts_with(too_many_)) {
+        lines_ += (lines_.empty() ? "" : "\n") + std::string(line);
+      }
+    }
   }
-  RETURN_IF_ERROR(CheckDataSet(draft.traits));
-  RETURN_IF_ERROR(CheckContainer(job));
-  RETURN_IF_ERROR(CheckDependency(job, state_.jobs.size()));
+  // More than the cluster has: nobody else needs to say so.
+  void NoteTooMany(int gpus, int all) {
+    const std::string asks = "it asks for " + GpusText(gpus);
+    Note(FailedPrecondition(asks + "; the cluster has " + std::to_string(all)));
+    too_many_ = asks;
+  }
+  [[nodiscard]] bool has_too_many() const { return !too_many_.empty(); }
+  [[nodiscard]] Status status() const {
+    return lines_.empty() ? Status() : FailedPrecondition(lines_);
+  }
+
+ private:
+  std::string lines_;
+  std::string too_many_;  // how lines begin that say it again
+};
+
+}  // namespace
+
+Result<JobSpec> Validation::SpecOf(model::JobDraft draft, const v1::JobRequest& job) const {
+  Faults faults;
+  if (const int all = state_.cluster.total_gpus(); job.gpus() > all) {
+    faults.NoteTooMany(job.gpus(), all);
+  }
+  faults.Note(CheckDataSet(draft.traits));
+  faults.Note(CheckContainer(job));
+  faults.Note(CheckDependency(job, state_.jobs.size()));
   JobSpec spec = std::move(draft).Take();
-  RETURN_IF_ERROR(CheckPartition(spec));
+  faults.Note(CheckPartition(spec));
   state_.configuration->FindRow(spec);
   if (!spec.iterations && !spec.duration) {
     const std::optional<Duration> limit = model::PartOf<JobTraits>(spec).time_limit;
     spec.duration = limit.value_or(state_.options.default_duration);
   }
-  RETURN_IF_ERROR(CheckProfiles(spec, *state_.configuration));
-  if (const Status status = state_.configuration->Bind(spec); !status.ok()) {
-    return FailedPrecondition(status.error().message);
+  const Status profiled = CheckProfiles(spec, *state_.configuration);
+  if (!profiled.ok() && !faults.has_too_many()) {  // it may be for their number alone
+    faults.Note(profiled);
   }
+  const bool has_partition =
+      state_.cluster.partitions.empty() || state_.cluster.PartitionOf(spec.queue) != nullptr;
+  if (has_partition && (profiled.ok() || IsPlaced(spec, *state_.configuration))) {
+    faults.Note(state_.configuration->Bind(spec));
+  }
+  RETURN_IF_ERROR(faults.status());
   if (!spec.duration && spec.profile_row < 0 && !profile::StatesStages(spec)) {
     spec.duration = state_.options.default_duration;
   }

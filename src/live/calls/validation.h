@@ -31,7 +31,7 @@ class Validation {
   // Error: there is no such partition, or the job asks for more than it gives.
   [[nodiscard]] Status CheckPartition(JobSpec spec) const;
   // The job as the engine gets it. Errors: the request is wrong, or this cluster, its policy or its
-  // profiles cannot take it.
+  // profiles cannot take it: all that can be judged each for itself, in a line each.
   [[nodiscard]] Result<JobSpec> SpecOf(const v1::JobRequest& job) const;
   // The same with what DraftOf has made of the request.
   [[nodiscard]] Result<JobSpec> SpecOf(model::JobDraft draft, const v1::JobRequest& job) const;

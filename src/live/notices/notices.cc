@@ -66,7 +66,8 @@ void Notices::Tell() {
     Tell(job, kNotifyBegin);
   }
   for (const JobId job : preempted) {
-    if (!by_users.contains(job) && !HasEnded(views_.Now().StateOf(job))) {
+    if (has_begun_.contains(job) && !by_users.contains(job) &&
+        !HasEnded(views_.Now().StateOf(job))) {
       Tell(job, kNotifyPreempt);
     }
   }

@@ -18,7 +18,7 @@ namespace trainyard::live {
 inline constexpr const char* kNotifyBegin = "begin";  // its workers run for the first time
 inline constexpr const char* kNotifyEnd = "end";      // it has ended, in whatever way
 inline constexpr const char* kNotifyFail = "fail";    // it has failed or was rejected
-// It has lost its GPUs, and not by a resize of its user, and waits again.
+// It has run and lost its GPUs, and not by a resize of its user, and waits again.
 inline constexpr const char* kNotifyPreempt = "preempt";
 
 // Empty: the events can be asked for; else what is wrong.
@@ -40,9 +40,10 @@ class Notices {
   // Both must outlive it.
   Notices(const LiveState& state, ViewWriter& views) : state_(state), views_(views) {}
 
-  // Whether it is still to be told that the job's workers have begun to run.
+  // Whether it is still to be noted that the job's workers have begun to run: who has not begun
+  // gives nothing up, either.
   [[nodiscard]] bool AwaitsBegin(JobId job) const {
-    return Wants(job, kNotifyBegin) && !has_begun_.contains(job);
+    return (Wants(job, kNotifyBegin) || Wants(job, kNotifyPreempt)) && !has_begun_.contains(job);
   }
   // Facts and actions of one decision, then Tell: all that is to be told of them.
   void Note(const model::Event& event);
@@ -57,7 +58,7 @@ class Notices {
 
   const LiveState& state_;
   ViewWriter& views_;
-  std::set<JobId> has_begun_;  // jobs that have not ended and of which that has been told
+  std::set<JobId> has_begun_;  // jobs that have not ended and of which that has been noted
   // Of one decision.
   std::set<JobId> begun_;
   std::set<JobId> preempted_;

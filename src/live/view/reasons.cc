@@ -100,10 +100,12 @@ bool Reasons::MayLieOn(const JobSpec& job, NodeId node) const {
          (types.empty() || model::NamesType(types, view_.cluster().nodes[Index(node)].gpu_type));
 }
 
-// "A100 GPUs", "A100 or V100 GPUs of partition 'long'", "GPUs"
-std::string Reasons::GpusFor(const JobSpec& job) const {
+// "A100 GPUs", "A100 or V100 GPUs of partition 'long'", "GPUs"; as many as there are.
+std::string Reasons::GpusFor(const JobSpec& job, int count) const {
   const std::vector<std::string>& types = model::PartOf<JobTraits>(job).gpu_types;
-  const std::string gpus = types.empty() ? "GPUs" : fmt::format("{} GPUs", model::TypesText(types));
+  const std::string_view noun = count == 1 ? "GPU" : "GPUs";
+  const std::string gpus =
+      types.empty() ? std::string(noun) : fmt::format("{} {}", model::TypesText(types), noun);
   const Partition* const named = view_.cluster().PartitionOf(job.queue);
   const Partition* const partition = named != nullptr ? named : view_.cluster().PartitionOf("");
   return partition == nullptr || partition->has_all_nodes
@@ -232,7 +234,8 @@ std::string Reasons::WhyNotServed(JobId id, bool is_head) {
       may_lie.push_back(MayLieOn(spec, NodeAt(i)));
     }
     if (const Status met = model::CanBeMet(view_.cluster(), spec, may_lie); !met.ok()) {
-      return "cannot start: " + met.error().message;
+      const std::string& faults = met.error().message;  // the first of them is enough here
+      return "cannot start: " + faults.substr(0, faults.find('\n'));
     }
   }
   const model::Blocked* const blocked = view_.BlockedOf(id);
@@ -248,16 +251,23 @@ std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
   const JobSpec& spec = *RecordOf(id).spec;
   const std::string asks = model::TextOf(model::PartOf<NodeRequest>(spec));
   switch (blocked.reason) {
-    case model::WaitReason::kResources:
-      return asks.empty() ? "not enough CPUs or memory beside free GPUs: others have asked for them"
-                          : "no room for " + GpusText(spec.gpus) + " with " + asks +
-                                ", though enough GPUs are free";
+    case model::WaitReason::kResources: {
+      if (asks.empty()) {
+        return "not enough CPUs or memory beside free GPUs: others have asked for them";
+      }
+      const std::string none =
+          fmt::format("no room for {} {} with {}", spec.gpus, GpusFor(spec, spec.gpus), asks);
+      return depth_ == Depth::kBrief
+                 ? none + ", though enough GPUs are free"
+                 : fmt::format("{}: {} of {} {} are free", none, RoomFor(spec).free,
+                               RoomFor(spec).all, GpusFor(spec));
+    }
     case model::WaitReason::kGpus:
       return NotEnough(spec);
     case model::WaitReason::kLocality:
-      return !asks.empty()             ? "no place for " + GpusText(spec.gpus) + " with " + asks
-             : depth_ == Depth::kBrief ? "no place for " + GpusText(spec.gpus) + " together"
-                                       : NotEnough(spec);
+      return asks.empty() && depth_ == Depth::kBrief
+                 ? "no place for " + GpusText(spec.gpus) + " together"
+                 : NotEnough(spec);
     case model::WaitReason::kBehindHead:
       return "behind an earlier job";
     case model::WaitReason::kNever:
@@ -267,20 +277,22 @@ std::string Reasons::WhyBlocked(JobId id, const model::Blocked& blocked) {
   return {};
 }
 
-// "not enough free A100 GPUs: 2 of 8 free, it asks for 3"
+// "not enough free A100 GPUs: 2 of 8 free, it asks for 3 with 1 CPU"
 std::string Reasons::NotEnough(const JobSpec& job) {
-  if (const std::string asks = model::TextOf(model::PartOf<NodeRequest>(job)); !asks.empty()) {
-    return "no place for " + GpusText(job.gpus) + " with " + asks;
-  }
+  const std::string asks = model::TextOf(model::PartOf<NodeRequest>(job));
+  const std::string with = asks.empty() ? "" : " with " + asks;
   if (depth_ == Depth::kBrief) {
-    return "not enough free " + GpusFor(job);
+    return asks.empty()
+               ? "not enough free " + GpusFor(job)
+               : fmt::format("no place for {} {}{}", job.gpus, GpusFor(job, job.gpus), with);
   }
   const Room& room = RoomFor(job);
   return room.free < job.gpus
-             ? fmt::format("not enough free {}: {} of {} free, it asks for {}", GpusFor(job),
-                           room.free, room.all, job.gpus)
-             : fmt::format("no place for {} {}: {} of {} {} are free, at most {} on one node",
-                           job.gpus, GpusFor(job), room.free, room.all, GpusFor(job), room.most);
+             ? fmt::format("not enough free {}: {} of {} free, it asks for {}{}", GpusFor(job),
+                           room.free, room.all, job.gpus, with)
+             : fmt::format("no place for {} {}{}: {} of {} {} are free, at most {} on one node",
+                           job.gpus, GpusFor(job, job.gpus), with, room.free, room.all,
+                           GpusFor(job), room.most);
 }
 
 // "; 4 jobs are ahead of it, first job 7, which asks for 2 GPUs"; empty: the policy keeps no order.

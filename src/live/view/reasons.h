@@ -80,7 +80,7 @@ class Reasons {
   [[nodiscard]] std::string WhenItHasToLeave(JobId job) const;
   [[nodiscard]] const model::NodeClasses& classes() const { return *view_.classes; }
   [[nodiscard]] bool MayLieOn(const JobSpec& job, NodeId node) const;
-  [[nodiscard]] std::string GpusFor(const JobSpec& job) const;
+  [[nodiscard]] std::string GpusFor(const JobSpec& job, int count = 2) const;
   [[nodiscard]] Room& RoomFor(const JobSpec& job);
   [[nodiscard]] std::optional<std::size_t> PlaceOf(JobId job);
 

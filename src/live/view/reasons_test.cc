@@ -21,6 +21,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -194,6 +195,23 @@ TEST_F(ReasonsTest, WhereGpusLieApartItIsSaid) {
   EXPECT_THAT(StatusOf(job).reason(), HasSubstr("2 of 8 GPUs are free, at most 1 on one node"));
 }
 
+TEST_F(ReasonsTest, AJobThatAsksForCpusIsToldOfItsTypeToo) {
+  v1::ClientRequest wide = Job(3, 100, "A100");
+  wide.mutable_submit()->mutable_job()->set_cpus("60");
+  Submit(wide);
+  v1::ClientRequest request = Job(2, 200, "A100");
+  request.mutable_submit()->mutable_job()->set_cpus("1");
+  EXPECT_EQ(StatusOf(Submit(request)).reason(),
+            "not enough free A100 GPUs: 1 of 4 free, it asks for 2 with 1 CPU; it is the next in "
+            "line");
+  request.mutable_submit()->mutable_job()->set_gpus(1);
+  request.mutable_submit()->mutable_job()->set_cpus("8");
+  request.mutable_submit()->mutable_job()->set_duration_s(150);
+  EXPECT_EQ(StatusOf(Submit(request)).reason(),
+            "no room for 1 A100 GPU with 8 CPUs: 1 of 4 A100 GPUs are free; it is the next in "
+            "line");
+}
+
 // ---------------------------------------------------------------------------------------- progress
 
 TEST_F(ReasonsTest, ServiceIsThatOfTheTimeOfTheCall) {
@@ -332,11 +350,21 @@ TEST_F(ReasonsTest, AStartThatWasRefusedIsNoBegin) {
   refused.set_cause(v1::AttemptReport::NO_PROGRAM);
   refused.set_message("command 'train': No such file or directory");
   Tell(1, refused);
-  EXPECT_THAT(notices_, Not(testing::Contains(StartsWith("begin"))));
+  EXPECT_THAT(notices_, IsEmpty()) << "nor is the start elsewhere a preemption";
   Run(2, job, 2);
-  EXPECT_THAT(notices_, testing::Contains("begin 1 running"));
+  EXPECT_THAT(notices_, ElementsAre("begin 1 running"));
   Open();
-  EXPECT_THAT(StatusOf(job).history(), Not(testing::IsEmpty()));
+  EXPECT_THAT(StatusOf(job).history(), Not(IsEmpty()));
+}
+
+TEST_F(ReasonsTest, WhoWantsToHearOfPreemptionsAloneIsToldOfThoseOfJobsThatHaveRun) {
+  v1::ClientRequest request = Job(4, 1000, "A100");
+  request.mutable_submit()->mutable_job()->mutable_launch()->clear_notify();
+  request.mutable_submit()->mutable_job()->mutable_launch()->add_notify("preempt");
+  const std::uint64_t job = Submit(request);
+  Run(1, job);
+  Submit(Job(4, 10, "A100"));
+  EXPECT_THAT(notices_, ElementsAre(StartsWith("preempt 1 ")));
 }
 
 // ----------------------------------------------------------------------------------------- history

@@ -143,7 +143,8 @@ std::string TextOf(const NodeRequest& request) {
     }
   };
   add(request.cpus.milli > 0, NumberText(static_cast<double>(request.cpus.milli) / kMilli) +
-                                  " CPUs" + std::string(PerText(request.cpus.per)));
+                                  (request.cpus.milli == kMilli ? " CPU" : " CPUs") +
+                                  std::string(PerText(request.cpus.per)));
   add(request.memory.mib > 0,
       MibText(request.memory.mib) + " memory" + std::string(PerText(request.memory.per)));
   add(request.nodes.least > 0,

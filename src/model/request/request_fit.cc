@@ -232,16 +232,29 @@ class NeverFits {
           "it asks for CPUs or memory of each GPU and for no GPUs; expected them for the job, or "
           "for each node");
     }
-    RETURN_IF_ERROR(CheckNames(request_.node_list));
-    RETURN_IF_ERROR(CheckNames(request_.exclude));
-    RETURN_IF_ERROR(CheckLicenses());
-    RETURN_IF_ERROR(CheckNodeCount());
-    RETURN_IF_ERROR(CheckOpen());
-    return CheckRoom();
+    Note(CheckNames(request_.node_list, "names"));
+    Note(CheckNames(request_.exclude, "excludes"));
+    Note(CheckNodeCount());
+    const bool nodes_are_known = faults_.empty();
+    Note(CheckLicenses());
+    if (!nodes_are_known) {
+      NoteSums();
+    } else if (const Status open = CheckOpen(); !open.ok()) {
+      Note(open);
+    } else {
+      NoteRoom();
+    }
+    return faults_.empty() ? Status() : InvalidArgument(faults_);
   }
 
  private:
-  [[nodiscard]] Status CheckNames(const std::string& list) const {
+  void Note(const Status& status) {
+    if (!status.ok()) {
+      faults_ += (faults_.empty() ? "" : "\n") + status.error().message;
+    }
+  }
+
+  [[nodiscard]] Status CheckNames(const std::string& list, std::string_view does) const {
     if (list.empty()) {
       return {};
     }
@@ -256,10 +269,10 @@ class NeverFits {
           known.push_back(node.name);
         }
         const std::string_view nearest = base::NearestName(name, known);
-        return InvalidArgument("it names node '" + name + "', which the cluster has not" +
-                               (nearest.empty()
-                                    ? "; expected one of its nodes"
-                                    : "; did you mean '" + std::string(nearest) + "'?"));
+        return InvalidArgument(
+            "it " + std::string(does) + " node '" + name + "', which the cluster has not" +
+            (nearest.empty() ? "; expected one of its nodes"
+                             : "; did you mean '" + std::string(nearest) + "'?"));
       }
     }
     return {};
@@ -383,14 +396,52 @@ class NeverFits {
                            [](int sum, const NodeOffer& one) { return sum + one.most; });
   }
 
+  // What all nodes have together, where it cannot be said on which of them the job would lie.
+  void NoteSums() {
+    Resources all;
+    bool states_cpus = true;
+    bool states_memory = true;
+    for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
+      if (may_lie_[i]) {
+        const Resources& has = cluster_.nodes[i].capacity;
+        states_cpus = states_cpus && has.milli_cpus > 0;
+        states_memory = states_memory && has.memory_mib > 0;
+        all.milli_cpus += has.milli_cpus;
+        all.memory_mib += has.memory_mib;
+      }
+    }
+    const auto in_all = [this](std::int64_t amount, Per per) {
+      return per == Per::kGpu    ? amount * job_.gpus
+             : per == Per::kNode ? amount * std::max(1, request_.nodes.least)
+                                 : amount;
+    };
+    if (states_cpus && in_all(request_.cpus.milli, request_.cpus.per) > all.milli_cpus) {
+      Note(TooMuchInAll(TextOf(request_.cpus) + " CPUs",
+                        TextOf(CpuRequest{.milli = all.milli_cpus})));
+    }
+    if (states_memory && in_all(request_.memory.mib, request_.memory.per) > all.memory_mib) {
+      Note(TooMuchInAll(TextOf(request_.memory) + " of memory", MibText(all.memory_mib)));
+    }
+  }
+  [[nodiscard]] static Error TooMuchInAll(const std::string& what, const std::string& has) {
+    return InvalidArgument("it asks for " + what + "; the nodes that it may have have " + has +
+                           " in all");
+  }
+
   // Which part of the request is too much: GPUs on such nodes, CPUs, memory, or all together.
-  [[nodiscard]] Status CheckRoom() const {
+  void NoteRoom() {
     if (Fits(request_)) {
-      return {};
+      return;
     }
     if (!Fits({})) {
-      return job_.gpus == 0 ? TooManyNodes() : TooManyGpus();
+      Note(job_.gpus == 0 ? TooManyNodes() : TooManyGpus());
+      NoteSums();
+    } else {
+      Note(TooLittleBeside());
     }
+  }
+  // REQUIRES: there are the GPUs and nodes that it asks for.
+  [[nodiscard]] Error TooLittleBeside() const {
     if (!Fits({.cpus = request_.cpus, .memory = {}, .nodes = {}})) {
       const NodeSpec& most = Nearest([](const NodeSpec& node) { return node.capacity.milli_cpus; });
       return TooMuch(TextOf(request_.cpus) + " CPUs", most,
@@ -468,6 +519,7 @@ class NeverFits {
   const std::vector<bool>& may_lie_;
   const SpreadRules rules_;
   int open_ = 0;
+  std::string faults_;  // a line each
 };
 
 }  // namespace

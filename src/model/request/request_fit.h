@@ -51,8 +51,8 @@ struct NodeOffer {
 [[nodiscard]] std::vector<std::pair<NodeId, int>> FewestNodes(const FreeGpus& free, int gpus);
 
 // Why the cluster could not meet the job's request if nothing ran on it, with all nodes up: what is
-// lacking and the nearest that there is; ok: it could. `may_lie`: by node, where the job may lie
-// otherwise (its types, its partition). O(nodes).
+// lacking and the nearest that there is, a line for each fault that can be judged by itself; ok: it
+// could. `may_lie`: by node, where the job may lie otherwise (its types, its partition). O(nodes).
 [[nodiscard]] Status CanBeMet(const Cluster& cluster, const JobSpec& job,
                               const std::vector<bool>& may_lie);
 

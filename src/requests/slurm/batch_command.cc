@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "live/jobs/job_request.h"
 #include "requests/slurm/batch_script.h"
 
@@ -87,35 +89,40 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
 Error BatchScript::AtLine(const Error& error,
                           const std::vector<std::string_view>& overridden) const {
   // What messages of the controller call the values.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWords{
-      {{"account", "account"},
-       {"licences", "licenses"},
-       {"names node", "node_list"},
-       {"constraint", "constraint"},
-       {"temporary files", "tmp"},
-       {"of memory beside", "memory"},
-       {"CPUs beside", "cpus"},
-       {"nodes", "nodes"},
-       {"dependency", "dependency"},
-       {"tasks", "array"},
-       {"array", "array"},
-       {"GPU type", "gpu_types"},
-       {"gpu_types", "gpu_types"},
-       {"GPU", "gpus"},
-       {"priority", "priority"},
-       {"queue", "queue"},
-       {"environment", "env"},
-       {"notify", "notify"}}};
-  const bool of_job = error.code != ErrorCode::kBadInput;
-  for (const auto& [word, key] : kWords) {
-    const auto line = lines_.find(key);
-    if (of_job && line != lines_.end() && error.message.find(word) != std::string::npos &&
-        std::find(overridden.begin(), overridden.end(), key) == overridden.end()) {
-      return {.code = error.code == ErrorCode::kInvalidArgument ? ErrorCode::kBadInput : error.code,
-              .message = line->second + error.message};
-    }
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kWords{
+      {{"account", "account"},       {"licences", "licenses"},
+       {"names node", "node_list"},  {"excludes node", "exclude"},
+       {"time limit", "time"},       {"of memory; ", "memory"},
+       {"CPUs; ", "cpus"},           {"constraint", "constraint"},
+       {"temporary files", "tmp"},   {"of memory beside", "memory"},
+       {"CPUs beside", "cpus"},      {"nodes", "nodes"},
+       {"dependency", "dependency"}, {"tasks", "array"},
+       {"array", "array"},           {"GPU type", "gpu_types"},
+       {"gpu_types", "gpu_types"},   {"GPU", "gpus"},
+       {"priority", "priority"},     {"queue", "queue"},
+       {"environment", "env"},       {"notify", "notify"}}};
+  if (error.code == ErrorCode::kBadInput) {
+    return error;
   }
-  return error;
+  const auto where = [&](std::string_view fault) -> std::string {
+    for (const auto& [word, key] : kWords) {
+      const auto line = lines_.find(key);
+      if (line != lines_.end() && fault.find(word) != std::string::npos &&
+          std::find(overridden.begin(), overridden.end(), key) == overridden.end()) {
+        return line->second;
+      }
+    }
+    return {};
+  };
+  bool has_line = false;
+  std::string told;
+  for (const std::string_view fault : base::Split(error.message, "\n")) {
+    const std::string at = where(fault);
+    has_line = has_line || !at.empty();
+    told += fmt::format("{}{}{}", told.empty() ? "" : "\n", at, fault);
+  }
+  const bool is_of_script = has_line && error.code == ErrorCode::kInvalidArgument;
+  return {.code = is_of_script ? ErrorCode::kBadInput : error.code, .message = told};
 }
 
 }  // namespace trainyard::requests

@@ -362,7 +362,11 @@ Result<BatchScript> BatchScript::Read(const std::string& path, v1::JobRequest& j
   if (call) {
     reader.Take(*call);
   }
-  return reader.Read(text);
+  Result<BatchScript> script = reader.Read(text);
+  if (script.ok() && job.launch().batch().script().empty()) {
+    RETURN_IF_ERROR(CheckStays(real));
+  }
+  return script;
 }
 
 }  // namespace trainyard::requests

@@ -28,8 +28,8 @@ class BatchScript {
   // Sets what the lines at the head of the script say. It runs once on each node unless they ask
   // for as many tasks as GPUs. Errors, all at once, each as "file:line: ...": an option that does
   // not mean anything here, a value that it does not take, a file that is no script of text. A file
-  // that cannot be a script at all (kInvalidArgument): none, empty, a pipe, without "#!". `call`:
-  // as sbatch reads it, whether it has such lines or not.
+  // that cannot be a script at all (kInvalidArgument): none, empty, without "#!", a pipe without
+  // such lines. `call`: as sbatch reads it, whether it has such lines or not.
   [[nodiscard]] static Result<BatchScript> Read(const std::string& path, v1::JobRequest& job,
                                                 const std::optional<SbatchCall>& call = {});
 

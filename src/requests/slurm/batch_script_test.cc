@@ -5,13 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <signal.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/scratch_folder.h"
@@ -407,6 +409,13 @@ TEST_F(BatchScriptTest, WhatTheControllerFindsIsToldWithTheLine) {
       ":3: ");
   EXPECT_EQ(at_line("10 tasks of the array").substr(0, 4), ":4: ");
   EXPECT_EQ(at_line("queue 'long'").substr(0, 4), ":5: ");
+  EXPECT_EQ(at_line("it asks for 9 GPUs; the cluster has 4\n"
+                    "podman is not there\n"
+                    "there is no earlier job 7, for which dependency 'afterok:7' waits"),
+            ":2: it asks for 9 GPUs; the cluster has 4\n"
+            "podman is not there\n" +
+                path + ":3: there is no earlier job 7, for which dependency 'afterok:7' waits")
+      << "each fault with its own line, where it has one";
   const std::string plain = "no controller answers at 127.0.0.1:7077";
   EXPECT_EQ(script.value().AtLine(Failed(plain), {}).message, plain);
   EXPECT_EQ(script.value().AtLine(Failed("the cluster has 4 GPUs"), {"gpus"}).message,
@@ -526,10 +535,28 @@ TEST_F(BatchScriptTest, WhatCannotBeAScriptIsSaidAsWhatItIs) {
   EXPECT_THAT(refusal(std::filesystem::path(folder_.Write("h", "")).parent_path()),
               HasSubstr("(it is a folder)"));
   EXPECT_THAT(refusal(folder_.Write("i", std::string(5 << 20, '#'))), HasSubstr("more than 1 MiB"));
-  const std::string pipe = folder_.Write("j", "") + ".pipe";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(refusal(pipe), HasSubstr("is no file that stays, as a pipe is none"));
-  EXPECT_THAT(refusal("/dev/null"), HasSubstr("is no file that stays"));
+  EXPECT_THAT(refusal("/dev/null"), HasSubstr("(it is empty)"));
+  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("more than 1 MiB"));
+}
+
+TEST_F(BatchScriptTest, AScriptMayComeFromAPipe) {
+  v1::JobRequest job;
+  const auto refusal = [&job](std::string_view text) -> std::string {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe(ends.data()), 0);
+    EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(ends[1]);
+    job = {};
+    const Result<BatchScript> script = BatchScript::Read("/dev/fd/" + std::to_string(ends[0]), job);
+    close(ends[0]);
+    return script.ok() ? "" : script.error().message;
+  };
+  EXPECT_EQ(refusal("#!/bin/sh\n#SBATCH -G 2\necho hello\n"), "");
+  EXPECT_EQ(job.gpus(), 2);
+  EXPECT_EQ(job.launch().batch().script(), "#!/bin/sh\n#SBATCH -G 2\necho hello\n");
+  EXPECT_THAT(refusal("#!/bin/sh\necho hello\n"),
+              HasSubstr("is no file that stays, and has no #SBATCH line at its head"));
+  EXPECT_THAT(refusal(""), HasSubstr("(it is empty)"));
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ constexpr std::array kPlaceholders{
     Placeholder{'x', false, "${SLURM_JOB_NAME}"},
     Placeholder{'u', false, "$(id -un)"},
     Placeholder{'N', false, "$(uname -n | cut -d. -f1)"},
-    Placeholder{'n', true, "${NODE_RANK}"},
-    Placeholder{'t', true, "${RANK}"},
+    Placeholder{'n', true, "${NODE_RANK:-0}"},  // a script that runs once has neither
+    Placeholder{'t', true, "${RANK:-0}"},
     Placeholder{'s', false, "batch"},
     Placeholder{'%', false, "%"}};
 

@@ -37,7 +37,8 @@ std::string ShellName(const std::string& pattern, const std::string& environment
 constexpr const char* kTask =
     "TRAINYARD_JOB=12 TRAINYARD_ARRAY_JOB_ID=9 TRAINYARD_ARRAY_TASK_ID=83 SLURM_JOB_NAME='a b' "
     "NODE_RANK=1 RANK=3";
-constexpr const char* kJob = "TRAINYARD_JOB=7 SLURM_JOB_NAME=bert NODE_RANK=0 RANK=0";
+// Of a script that runs once: who its tasks are is for those to say that it starts.
+constexpr const char* kJob = "TRAINYARD_JOB=7 SLURM_JOB_NAME=bert";
 
 TEST(OutputNameTest, EachPlaceholderIsWhatSlurmMakesOfIt) {
   EXPECT_EQ(ShellName("%x-%j.out", kTask), "a b-12.out");
@@ -68,6 +69,12 @@ TEST(OutputNameTest, WidthsPadNumbersWithZeros) {
   EXPECT_EQ(ShellName("%10j", kTask), "0000000012");
   EXPECT_EQ(ShellName("%99j", kTask), "0000000012") << "10 places at most, as in Slurm";
   EXPECT_EQ(ShellName("%5x.%9s", kTask), "a b.batch") << "of numbers only";
+}
+
+TEST(OutputNameTest, AScriptThatRunsOnceIsTheFirstTaskOnTheFirstNode) {
+  EXPECT_EQ(ShellName("%t_%j.txt", kJob), "0_7.txt");
+  EXPECT_EQ(ShellName("%n_%j", kJob), "0_7");
+  EXPECT_EQ(ShellName("a%2t%3n%j", kJob), "a000007");
 }
 
 TEST(OutputNameTest, WhatTheShellWouldExpandStaysAsItIs) {

@@ -9,8 +9,12 @@
 
 namespace trainyard::requests {
 
-// Its text, or why it cannot be a script (kInvalidArgument).
+// Its text, or why it cannot be a script (kInvalidArgument). What comes through a pipe is gone
+// then.
 [[nodiscard]] Result<std::string> ScriptText(const std::string& path);
+
+// Of a script of which the job gets no copy. Error: it is not there any more when the job starts.
+[[nodiscard]] Status CheckStays(const std::string& path);
 
 // What lies below /dev and /proc is another file for each process.
 [[nodiscard]] std::string RealPath(const std::string& path);
