@@ -2,6 +2,7 @@
 """The machine that is attacked: users who are made and removed again, and a cluster with a launcher."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pwd
@@ -65,6 +66,9 @@ class Stage:
     # ------------------------------------------------------------------------------ up and down
 
     def __enter__(self) -> "Stage":
+        # Users, folders and groups are the machine's: another run of this waits.
+        self.alone = open("/tmp/trainyard-attacks.lock", "w", encoding="utf-8")
+        fcntl.flock(self.alone, fcntl.LOCK_EX)
         self.clear()
         for user in self.users:
             subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", user], check=True,
@@ -77,6 +81,7 @@ class Stage:
         for name in list(self.processes):
             self.kill(name)
         self.clear()
+        self.alone.close()
 
     @staticmethod
     def make_folder(path: Path, user: str, mode: int) -> None:
