@@ -403,8 +403,7 @@ Status RunArray(const RunCommandOptions& options, std::uint64_t array,
   if (options.label) {
     Tell(
         "--label has no effect: of an array run shows one worker of each task, each line behind "
-        "the "
-        "task; expected --rank for another one");
+        "its task; expected --rank for another one");
   }
   LogsOptions logs;
   logs.rank = options.rank;
