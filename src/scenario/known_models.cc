@@ -7,6 +7,8 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "base/try.h"
@@ -322,10 +324,16 @@ Status CheckHasNodes(const Assembly& parts, const Cluster& cluster,
         fmt::format("partition '{}' has no nodes; expected another queue", job.queue));
   }
   if (classes.Accepted(job) == 0) {
-    return InvalidArgument(
+    const std::string wrong =
         fmt::format("it accepts GPUs of type {}; expected one of cluster '{}'{}: {}",
                     model::TypesText(job.traits->gpu_types), cluster.name,
-                    InItsPartition(classes, job), classes.NamesOf(classes.OpenTo(job.queue))));
+                    InItsPartition(classes, job), classes.NamesOf(classes.OpenTo(job.queue)));
+    auto of_any_type = std::make_shared<JobTraits>(*job.traits);  // the rest is judged by itself
+    of_any_type->gpu_types.clear();
+    JobSpec rest = job;
+    rest.traits = std::move(of_any_type);
+    const Status met = CheckRequest(parts, cluster, classes, rest);
+    return InvalidArgument(met.ok() ? wrong : wrong + "\n" + met.error().message);
   }
   RETURN_IF_ERROR(CheckRequest(parts, cluster, classes, job));
   if (!classes.several() || job.gpus == 0) {

@@ -727,6 +727,13 @@ TEST_F(MixedScenarioTest, RefusesJobsThatRunOnNoType) {
   EXPECT_EQ(ErrorOf({}),
             "t.csv:3: job b: it accepts GPUs of type H100 or T4; expected one of cluster 'c': A100 "
             "and V100");
+  paths_.trace = folder_.Write("t.csv",
+                               "job_id,submit_time,gpus,duration,gpu_types,node_list\n"
+                               "a,0,1,100,H100,nosuch\n");
+  EXPECT_EQ(ErrorOf({}),
+            "t.csv:2: job a: it accepts GPUs of type H100; expected one of cluster 'c': A100 and "
+            "V100\n"
+            "it names node 'nosuch', which the cluster has not; expected one of its nodes");
   WriteTypedTrace("a,0,4,100,,,,V100\n");
   EXPECT_EQ(
       ErrorOf({}),

@@ -89,18 +89,30 @@ void BatchScript::SetCommand(const std::vector<std::string>& arguments, v1::JobR
 Error BatchScript::AtLine(const Error& error,
                           const std::vector<std::string_view>& overridden) const {
   // What messages of the controller call the values.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kWords{
-      {{"account", "account"},       {"licences", "licenses"},
-       {"names node", "node_list"},  {"excludes node", "exclude"},
-       {"time limit", "time"},       {"of memory; ", "memory"},
-       {"CPUs; ", "cpus"},           {"constraint", "constraint"},
-       {"temporary files", "tmp"},   {"of memory beside", "memory"},
-       {"CPUs beside", "cpus"},      {"nodes", "nodes"},
-       {"dependency", "dependency"}, {"tasks", "array"},
-       {"array", "array"},           {"GPU type", "gpu_types"},
-       {"gpu_types", "gpu_types"},   {"GPU", "gpus"},
-       {"priority", "priority"},     {"queue", "queue"},
-       {"environment", "env"},       {"notify", "notify"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kWords{
+      {{"account", "account"},
+       {"licences", "licenses"},
+       {"names node", "node_list"},
+       {"excludes node", "exclude"},
+       {"time limit", "time"},
+       {"of memory; ", "memory"},
+       {"CPUs; ", "cpus"},
+       {"constraint", "constraint"},
+       {"temporary files", "tmp"},
+       {"of memory beside", "memory"},
+       {"CPUs beside", "cpus"},
+       {"nodes", "nodes"},
+       {"dependency", "dependency"},
+       {"tasks", "array"},
+       {"array", "array"},
+       {"GPU type", "gpu_types"},
+       {"GPUs of type", "gpu_types"},
+       {"gpu_types", "gpu_types"},
+       {"GPU", "gpus"},
+       {"priority", "priority"},
+       {"queue", "queue"},
+       {"environment", "env"},
+       {"notify", "notify"}}};
   if (error.code == ErrorCode::kBadInput) {
     return error;
   }

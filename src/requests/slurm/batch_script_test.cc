@@ -395,7 +395,8 @@ TEST_F(BatchScriptTest, AllFaultsAreToldAtOnceEachWithItsLine) {
 
 TEST_F(BatchScriptTest, WhatTheControllerFindsIsToldWithTheLine) {
   const std::string path = folder_.Write(
-      "s.sh", "#!/bin/sh\n#SBATCH -G 9\n#SBATCH -d afterok:7\n#SBATCH -a 0-9\n#SBATCH -p long\n");
+      "s.sh",
+      "#!/bin/sh\n#SBATCH -G h100:9\n#SBATCH -d afterok:7\n#SBATCH -a 0-9\n#SBATCH -p long\n");
   v1::JobRequest job;
   const Result<BatchScript> script = BatchScript::Read(path, job);
   ASSERT_TRUE(script.ok());
@@ -409,6 +410,8 @@ TEST_F(BatchScriptTest, WhatTheControllerFindsIsToldWithTheLine) {
       ":3: ");
   EXPECT_EQ(at_line("10 tasks of the array").substr(0, 4), ":4: ");
   EXPECT_EQ(at_line("queue 'long'").substr(0, 4), ":5: ");
+  EXPECT_EQ(at_line("it accepts GPUs of type H100; expected one of cluster 'c': A100").substr(0, 4),
+            ":2: ");
   EXPECT_EQ(at_line("it asks for 9 GPUs; the cluster has 4\n"
                     "podman is not there\n"
                     "there is no earlier job 7, for which dependency 'afterok:7' waits"),
