@@ -15,6 +15,17 @@
 namespace trainyard::scheduler {
 namespace {
 
+// Of a job that asks for more than GPUs, or is to hold some of its GPUs until it has all: beside
+// jobs with requests two might wait for ever for what the other holds. All that it asks for, for
+// itself.
+Demand WholeAndAlone(const Demand& demand, const JobSpec& job) {
+  return {.job = demand.job,
+          .gpus = demand.running ? demand.gpus : job.gpus,
+          .slices = demand.slices,
+          .restart = demand.restart,
+          .credit = demand.credit};
+}
+
 // Whether the demand, where running jobs are kept, is for what the job holds.
 bool KeepsGrant(const Demand& demand, const Grant& held) {
   return held.gpus > 0 && held.gpus == demand.gpus && !demand.restart &&
@@ -369,17 +380,6 @@ class Placer::Beside {
   std::vector<std::uint64_t> shared_;  // by node: the GPUs of collocated jobs
 };
 
-// Of a demand of a job that asks for more than GPUs, or is to hold some of its GPUs until it has all:
-// beside jobs with requests two might wait for ever for what the other holds. All that it asks for,
-// for itself.
-Demand Placer::WholeAndAlone(const Demand& demand) const {
-  return {.job = demand.job,
-          .gpus = demand.running ? demand.gpus : jobs_[demand.job].spec->gpus,
-          .slices = demand.slices,
-          .restart = demand.restart,
-          .credit = demand.credit};
-}
-
 // On the GPUs that the policy has named where the job asks for nothing else and these are still
 // free, else on others of the same types that meet what it asks for. Jobs that keep what they have
 // come first.
@@ -404,7 +404,7 @@ Result<Selection> Placer::PlaceNearNamed(std::vector<Demand> demands) {
     }
     RETURN_IF_ERROR(check_.Named(named));
     const bool alone = Asks(named) || !named.running;
-    const Demand demand = alone ? WholeAndAlone(named) : std::move(named);
+    const Demand demand = alone ? WholeAndAlone(named, *job.spec) : std::move(named);
     const DemandClass of = packing_.ClassOf(*job.spec, demand.gpus);
     std::optional<Grant> grant;
     if (!alone) {

@@ -88,7 +88,6 @@ class Placer {
   class Beside;
   [[nodiscard]] bool AnyoneAsks(std::span<const Demand> demands) const;
   [[nodiscard]] bool NamesTaken(std::span<const Demand> demands) const;
-  [[nodiscard]] Demand WholeAndAlone(const Demand& demand) const;
   [[nodiscard]] std::optional<Grant> FindOthers(const Demand& demand, const DemandClass& of);
   [[nodiscard]] model::NodeClassSet OtherTypes(const Demand& demand, const DemandClass& of) const;
   [[nodiscard]] Result<Selection> PlaceNearNamed(std::vector<Demand> demands);

@@ -426,7 +426,7 @@ TEST(SacctTraceTest, ReadsJson) {
   EXPECT_EQ(trace.value().jobs[1].name, "13_0");
   EXPECT_EQ(trace.value().waits.at(0), FromSeconds(2));
   EXPECT_EQ(trace.value().origin, "2026-11-26 22:15:00+00:00");
-  EXPECT_EQ(model::TextOf(*job.traits->request), "1 CPUs, 4G memory");
+  EXPECT_EQ(model::TextOf(*job.traits->request), "1 CPU, 4G memory");
 }
 
 TEST(SacctTraceTest, JsonGivesTheSameAsTheTableOfTheSameJobs) {
