@@ -19,6 +19,7 @@
 #include "model/request/request_fit.h"
 #include "profile/execution_model.h"
 #include "profile/paired_model.h"
+#include "profile/requested_model.h"
 #include "profile/sensitivity.h"
 
 namespace trainyard::scenario {
@@ -414,6 +415,9 @@ Status MakeLiveRates(const KnownModels& models, const Cluster& cluster, Assembly
                                           parts.preset.stages);
   }
   parts.rates = profile::OnTypesOf(cluster, std::move(parts.rates));
+  if (parts.traits().may.resize) {
+    parts.rates = profile::WithRequests(cluster, std::move(parts.rates));
+  }
   if (parts.traits().may.share && models.throughput) {
     parts.rates = profile::WithPairs(*models.throughput, cluster, std::move(parts.rates));
   }

@@ -15,6 +15,7 @@
 #include "profile/execution_model.h"
 #include "profile/goodput/training_model.h"
 #include "profile/paired_model.h"
+#include "profile/requested_model.h"
 #include "profile/sensitivity.h"
 
 namespace trainyard::scenario {
@@ -312,6 +313,11 @@ Result<Assembly> Assemble(const Inputs& inputs, const PresetRequest& names) {
                                       inputs.models.loader ? &*inputs.models.loader : nullptr));
   RETURN_IF_ERROR(MakeModel(inputs, parts));
   parts.rates = profile::OnTypesOf(inputs.cluster, std::move(parts.rates));
+  if (parts.traits().may.resize &&
+      std::any_of(inputs.jobs->begin(), inputs.jobs->end(),
+                  [](const JobSpec& job) { return job.traits && job.traits->request; })) {
+    parts.rates = profile::WithRequests(inputs.cluster, std::move(parts.rates));
+  }
   if (SharesByProfile(inputs, parts)) {
     parts.rates =
         profile::WithPairs(*inputs.models.throughput, inputs.cluster, std::move(parts.rates));

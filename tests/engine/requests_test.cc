@@ -134,6 +134,8 @@ struct Combination {
   std::string placement;
   std::string grouping{};
 
+  bool types = false;  // the nodes are of two types, and all GPUs of a job of one
+
   [[nodiscard]] bool shares() const {
     return policy == "antman" || policy.starts_with("muri") || !grouping.empty();
   }
@@ -217,12 +219,27 @@ std::vector<JobSpec> RandomAsking(unsigned seed, int count, const Cluster& clust
   return jobs;
 }
 
+// Whether its request could be met on the nodes of one type, which may have none.
+bool HasPlaceOnOneType(const Cluster& cluster, const JobSpec& job) {
+  return std::any_of(cluster.nodes.begin(), cluster.nodes.end(), [&](const NodeSpec& node) {
+    std::vector<bool> alike;
+    for (const NodeSpec& other : cluster.nodes) {
+      alike.push_back(other.gpu_type == node.gpu_type);
+    }
+    return model::CanBeMet(cluster, job, alike).ok();
+  });
+}
+
 TEST_P(EveryPolicyWithRequests, NoNodeGivesMoreThanItHasAndAllJobsEnd) {
   int asking = 0;
   int sharing = 0;
   for (unsigned seed = 0; seed < Rounds(20U); ++seed) {
-    const Cluster cluster = UnlikeNodes();
-    const std::vector<JobSpec> jobs = RandomAsking(seed, 80, cluster, GetParam().shares());
+    Cluster cluster = UnlikeNodes();
+    for (std::size_t i = 0; i < cluster.nodes.size() && GetParam().types; ++i) {
+      cluster.nodes[i].gpu_type = i % 2 == 0 ? "A" : "B";
+    }
+    std::vector<JobSpec> jobs = RandomAsking(seed, 80, cluster, GetParam().shares());
+    std::erase_if(jobs, [&](const JobSpec& job) { return !HasPlaceOnOneType(cluster, job); });
     asking += static_cast<int>(std::count_if(jobs.begin(), jobs.end(), [](const JobSpec& job) {
       return RequestOf(job) != NodeRequest{};
     }));
@@ -254,6 +271,22 @@ TEST_P(EveryPolicyWithRequests, NoNodeGivesMoreThanItHasAndAllJobsEnd) {
   EXPECT_GT(asking, 20);
   EXPECT_EQ(sharing > 0, GetParam().shares());
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    TwoTypes, EveryPolicyWithRequests,
+    testing::Values(Combination{"srtf", "consolidated", "", true},
+                    Combination{"backfill", "consolidated", "", true},
+                    Combination{"max-min-fairness:round=30", "gandiva", "", true},
+                    Combination{"max-min-fairness:round=30,types=blind", "gandiva", "", true},
+                    Combination{"isolated:round=30", "gandiva", "", true},
+                    Combination{"gandiva-packing:round=30", "gandiva", "", true},
+                    Combination{"makespan:round=30", "gandiva", "", true},
+                    Combination{"fifo-throughput:round=30", "gandiva", "", true},
+                    Combination{"allox:round=30", "gandiva", "", true},
+                    Combination{"sia", "gandiva", "", true}),
+    [](const testing::TestParamInfo<Combination>& info) {
+      return "case" + std::to_string(info.index);
+    });
 
 INSTANTIATE_TEST_SUITE_P(
     Catalogue, EveryPolicyWithRequests,

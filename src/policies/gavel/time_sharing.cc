@@ -17,6 +17,25 @@ constexpr double kMostRoundsAhead = 2;  // that a unit may have been served more
 constexpr double kStay = 10;            // a change pays if a job then trains so many times its cost
 constexpr double kNoShare = 1e-9;
 
+// What the allocation gives of types on which the unit cannot run goes to the others.
+std::vector<double> SharesWhereItRuns(const AllocationUnit& unit,
+                                      const std::vector<AllocationJob>& jobs) {
+  std::vector<double> shares = unit.shares;
+  double lost = 0;
+  double kept = 0;
+  for (std::size_t j = 0; j < shares.size(); ++j) {
+    const bool runs = jobs[unit.first].rates[j] > 0 && jobs[unit.second].rates[j] > 0;
+    (runs ? kept : lost) += shares[j];
+    shares[j] = runs ? shares[j] : 0;
+  }
+  if (lost > 0 && kept > 0) {
+    for (double& share : shares) {
+      share *= (kept + lost) / kept;
+    }
+  }
+  return shares;
+}
+
 }  // namespace
 
 TimeSharing::TimeSharing(const Snapshot& snapshot, const ProblemOf& of, Duration round,
@@ -91,7 +110,8 @@ void TimeSharing::Take(const Allocation& allocation) {
   const std::vector<AllocationJob>& jobs = of_.problem().jobs;
   for (const AllocationUnit& unit : allocation.units) {
     const SharingUnit ids{jobs[unit.first].id, jobs[unit.second].id};
-    TimeSharingMemory::Claim claim{unit.shares, std::vector<double>(unit.shares.size(), 0.0)};
+    TimeSharingMemory::Claim claim{SharesWhereItRuns(unit, jobs),
+                                   std::vector<double>(unit.shares.size(), 0.0)};
     const auto before = memory_.claims.find(ids);
     for (std::size_t j = 0; j < claim.shares.size(); ++j) {
       if (before != memory_.claims.end() && claim.shares[j] > kNoShare) {

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "base/try.h"
+#include "model/request/could_have.h"
 #include "model/slices.h"
 #include "policies/at_intervals.h"
 #include "policies/policies.h"
@@ -138,6 +139,39 @@ std::vector<Demand> DemandsOf(std::span<const JobView> jobs, const AllocationMat
   return demands;
 }
 
+bool Asks(const JobSpec& job) { return job.traits && job.traits->request; }
+
+// Of a job with a request from the least number on that it could have with all that it asks for.
+GpuRange RangeOf(const JobSpec& job, const Cluster& cluster, const model::NodeClasses& classes) {
+  GpuRange range = job.traits ? job.traits->range : GpuRange{};
+  if (Asks(job)) {
+    int least = std::max(range.least, 1);
+    while (least < job.gpus && !model::CouldHave(cluster, classes, job, least)) {
+      ++least;
+    }
+    range.least = least;
+  }
+  return range;
+}
+
+// The numbers of GPUs that it could never have so.
+void LeaveOut(const JobSpec& job, const Cluster& cluster, const model::NodeClasses& classes,
+              SearchJob& made) {
+  if (!Asks(job)) {
+    return;
+  }
+  if (made.usable.empty()) {
+    made.usable.resize(static_cast<std::size_t>(made.most_gpus));
+    std::iota(made.usable.begin(), made.usable.end(), 1);
+  }
+  int usable = 0;
+  for (std::size_t i = 0; i < made.usable.size(); ++i) {
+    const int gpus = made.usable[i];
+    usable = gpus > usable && model::CouldHave(cluster, classes, job, gpus) ? gpus : usable;
+    made.usable[i] = usable;
+  }
+}
+
 }  // namespace
 
 void SeparateDistributed(AllocationMatrix& matrix) {
@@ -252,14 +286,15 @@ SearchProblem Pollux::ProblemOf(std::span<const JobView> jobs, const Snapshot& s
   const auto live = static_cast<int>(snapshot.jobs->live().size());
   FairShare share{.gpus = std::max((snapshot.gpus_up + live - 1) / live, 1)};
   share.nodes = NodesOfShare(share.gpus, cluster);
+  const model::NodeClasses classes(cluster);
   for (std::size_t row = 0; row < jobs.size(); ++row) {
     const JobView& job = jobs[row];
     const auto report = profile::GoodputReportIn(job.reported);
     problem.jobs.push_back(
         report
-            ? last.goodput.ByGoodput(job.id, *report,
-                                     job.spec->traits ? job.spec->traits->range : GpuRange{}, share)
+            ? last.goodput.ByGoodput(job.id, *report, RangeOf(*job.spec, cluster, classes), share)
             : Unreported(*job.spec, snapshot, share));
+    LeaveOut(*job.spec, cluster, classes, problem.jobs.back());
     problem.jobs.back().if_moved = IfMoved(job, last.held.at(job.id).restarts, snapshot);
     FillRow(job.grant, problem.base.row(row));
   }

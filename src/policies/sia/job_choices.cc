@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "model/request/could_have.h"
 
 namespace trainyard::policies {
 namespace {
@@ -23,6 +24,18 @@ std::vector<int> LevelsOf(const JobSpec& job, const ExecutionModel& rates) {
   const std::span<const int> levels = rates.Levels(job);
   return levels.empty() ? std::vector<int>{job.gpus}
                         : std::vector<int>(levels.begin(), levels.end());
+}
+
+// On GPUs of the type, with all that the job asks for beside them.
+bool CouldHave(const JobSpec& job, int gpus, std::size_t type, const SiaNodes& nodes) {
+  if (!job.traits || !job.traits->request) {
+    return true;
+  }
+  std::vector<bool> of_type(nodes.cluster.nodes.size());
+  for (std::size_t i = 0; i < of_type.size(); ++i) {
+    of_type[i] = nodes.classes.types().of(NodeAt(i)) == type;
+  }
+  return model::CouldHave(nodes.cluster, nodes.classes, job, gpus, &of_type);
 }
 
 // By the rates of its profile.
@@ -84,7 +97,8 @@ std::vector<JobChoice> ByGoodput(const JobSpec& job, const KnownTraining& known,
 }  // namespace
 
 SiaNodes::SiaNodes(const Snapshot& snapshot)
-    : classes(*snapshot.cluster),
+    : cluster(*snapshot.cluster),
+      classes(cluster),
       kinds(KindsOf(snapshot, classes)),
       configurations(ConfigurationsOf(kinds)) {
   for (const GpuType& type : classes.types().types()) {
@@ -147,7 +161,8 @@ std::vector<JobChoice> ChoicesOf(const JobSpec& job, const KnownTraining& known,
   const auto is_not_for_it = [&](const JobChoice& choice) {
     const NodeKind& kind = nodes.kinds[choice.configuration.kind];
     return (accepted >> kind.node_class & 1U) == 0 || kind.nodes.empty() ||
-           !range.Holds(choice.configuration.gpus);
+           !range.Holds(choice.configuration.gpus) ||
+           !CouldHave(job, choice.configuration.gpus, kind.type, nodes);
   };
   std::erase_if(choices, is_not_for_it);
   if (choices.empty()) {

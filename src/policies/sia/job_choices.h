@@ -20,6 +20,7 @@ namespace trainyard::policies {
 struct SiaNodes {
   explicit SiaNodes(const Snapshot& snapshot);
 
+  const Cluster& cluster;
   model::NodeClasses classes;
   std::vector<NodeKind> kinds;
   std::vector<Configuration> configurations;
