@@ -89,7 +89,7 @@ class Reasons {
   service::Principal asker_;
   const Depth depth_;
   std::optional<std::vector<std::uint64_t>> used_;  // by node: GPUs that jobs hold
-  // By GPU types, and by queue where there are partitions.
+  // By GPU types, and by queue where there are partitions with the nodes that are named.
   std::map<std::pair<std::vector<std::string>, std::string>, Room> rooms_;
   // The jobs that wait, by the policy's order; and by JobId: their places there, from 1.
   std::optional<std::vector<JobId>> order_;

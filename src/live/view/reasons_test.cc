@@ -212,6 +212,16 @@ TEST_F(ReasonsTest, AJobThatAsksForCpusIsToldOfItsTypeToo) {
             "line");
 }
 
+TEST_F(ReasonsTest, FreeGpusAreThoseOfTheNodesThatItNames) {
+  v1::ClientRequest wide = Job(4, 100, "A100");
+  Submit(wide);
+  v1::ClientRequest request = Job(1, 200);
+  request.mutable_submit()->mutable_job()->set_node_list("a");
+  EXPECT_THAT(StatusOf(Submit(request)).reason(), StartsWith("not enough free GPUs: 0 of 4 free"));
+  request.mutable_submit()->mutable_job()->set_gpus(4);
+  EXPECT_THAT(StatusOf(Submit(request)).reason(), StartsWith("not enough free GPUs: 0 of 4 free"));
+}
+
 // ---------------------------------------------------------------------------------------- progress
 
 TEST_F(ReasonsTest, ServiceIsThatOfTheTimeOfTheCall) {

@@ -443,12 +443,14 @@ class NeverFits {
   // REQUIRES: there are the GPUs and nodes that it asks for.
   [[nodiscard]] Error TooLittleBeside() const {
     if (!Fits({.cpus = request_.cpus, .memory = {}, .nodes = {}})) {
-      const NodeSpec& most = Nearest([](const NodeSpec& node) { return node.capacity.milli_cpus; });
+      const NodeSpec& most =
+          Nearest(NodesAtLeast(), [](const NodeSpec& node) { return node.capacity.milli_cpus; });
       return TooMuch(TextOf(request_.cpus) + " CPUs", most,
                      TextOf(CpuRequest{.milli = most.capacity.milli_cpus}) + " CPUs");
     }
     if (!Fits({.cpus = {}, .memory = request_.memory, .nodes = {}})) {
-      const NodeSpec& most = Nearest([](const NodeSpec& node) { return node.capacity.memory_mib; });
+      const NodeSpec& most =
+          Nearest(NodesAtLeast(), [](const NodeSpec& node) { return node.capacity.memory_mib; });
       return TooMuch(TextOf(request_.memory) + " of memory", most,
                      MibText(most.capacity.memory_mib));
     }
@@ -485,7 +487,7 @@ class NeverFits {
     for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
       gpus += MayLie(i) ? cluster_.nodes[i].gpus : 0;
     }
-    const NodeSpec& largest = Nearest([](const NodeSpec& node) { return node.gpus; });
+    const NodeSpec& largest = Nearest(1, [](const NodeSpec& node) { return node.gpus; });
     return InvalidArgument(
         "it asks for " + GangText() + "; the " + std::to_string(open_) +
         (open_ == 1 ? " node that it may have has " : " nodes that it may have have ") +
@@ -495,22 +497,32 @@ class NeverFits {
 
   [[nodiscard]] Error TooMuch(const std::string& what, const NodeSpec& most,
                               const std::string& has) const {
-    return InvalidArgument("it asks for " + what + BesideText() +
-                           "; the most that one of its nodes has, " + most.name + ", is " + has +
-                           (job_.gpus > 0 ? " and " + GpusText(most.gpus) : ""));
+    const int nodes = NodesAtLeast();
+    return InvalidArgument(
+        "it asks for " + what + BesideText() +
+        (nodes > 1 ? "; the " + std::to_string(nodes) + " of its nodes that have the most have " +
+                         has + " each or more"
+                   : "; the most that one of its nodes has, " + most.name + ", is " + has +
+                         (job_.gpus > 0 ? " and " + GpusText(most.gpus) : "")));
+  }
+  [[nodiscard]] int NodesAtLeast() const {
+    return std::clamp(rules_.nodes.least, 1, std::max(open_, 1));
   }
 
-  // The node that has the most of it. REQUIRES: some node is open to the job.
+  // Of so many nodes that have the most of it, the one that has the least. REQUIRES: so many nodes
+  // are open to the job.
   template <typename AmountOf>
-  [[nodiscard]] const NodeSpec& Nearest(AmountOf amount_of) const {
-    const NodeSpec* most = nullptr;
+  [[nodiscard]] const NodeSpec& Nearest(int count, AmountOf amount_of) const {
+    std::vector<const NodeSpec*> nodes;
     for (std::size_t i = 0; i < cluster_.nodes.size(); ++i) {
-      const NodeSpec& node = cluster_.nodes[i];
-      if (MayLie(i) && (most == nullptr || amount_of(*most) < amount_of(node))) {
-        most = &node;
+      if (MayLie(i)) {
+        nodes.push_back(&cluster_.nodes[i]);
       }
     }
-    return *most;
+    std::stable_sort(nodes.begin(), nodes.end(), [&](const NodeSpec* a, const NodeSpec* b) {
+      return amount_of(*a) > amount_of(*b);
+    });
+    return *nodes[static_cast<std::size_t>(count) - 1];
   }
 
   const Cluster& cluster_;
