@@ -62,6 +62,7 @@ class Day(Stage):
         (FOLDER / "cluster.toml").write_text('[[nodes]]\nname = "n"\ncount = 3\ngpus = 2\n')
         self.start_controller()
         wait_until("the controller has its keys", (FOLDER / "controller/credential.pub").exists, PATIENCE)
+        wait_until("the controller answers", lambda: self.ask("root", "nodes").returncode == 0, PATIENCE)
         for node in NODES:
             self.prepare(node)
             self.start_agent(node)

@@ -74,7 +74,11 @@ class Stage:
             subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", user], check=True,
                            capture_output=True)
         self.make_folder(self.folder, "root", 0o755)
-        self.set_up()
+        try:
+            self.set_up()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
