@@ -318,6 +318,10 @@ bool Placer::AnyoneAsks(std::span<const Demand> demands) const {
 // Whether the policy names GPUs of one job for another, as that has been given others than its own.
 // O(nodes + slices).
 bool Placer::NamesTaken(std::span<const Demand> demands) const {
+  if (std::all_of(demands.begin(), demands.end(),
+                  [](const Demand& demand) { return demand.slices.empty(); })) {
+    return false;
+  }
   std::vector<std::uint64_t> taken(context_.cluster.nodes.size(), 0);
   return std::any_of(demands.begin(), demands.end(), [&](const Demand& demand) {
     const Slices& slices = demand.slices.empty() ? jobs_[demand.job].grant.slices : demand.slices;

@@ -163,14 +163,15 @@ std::uint64_t AntmanDecision::Usable(const JobSpec& job, const NodeUse& node) {
 Slices AntmanDecision::OnANode(const JobSpec& job, int gpus, const Slices& not_these) const {
   Slices most;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (model::LieOn(not_these, NodeAt(i)) || std::popcount(nodes_[i].up) < gpus) {
-      continue;  // what it held of a node that is too small it would hold for ever
+    if (model::LieOn(not_these, NodeAt(i))) {
+      continue;
     }
     const std::uint64_t free = Usable(job, nodes_[i]);
     if (std::popcount(free) >= gpus) {
       return {{.node = NodeAt(i), .gpus = model::LowestGpus(free, gpus)}};
     }
-    if (std::popcount(free) > model::CountGpus(most)) {
+    // What it held of a node that is too small it would hold for ever.
+    if (std::popcount(free) > model::CountGpus(most) && std::popcount(nodes_[i].up) >= gpus) {
       most = {{.node = NodeAt(i), .gpus = free}};
     }
   }
