@@ -64,7 +64,7 @@ void ReportReading(const trace::TraceFacts& facts, const std::vector<trace::RowG
 }
 
 void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu, bool& cpu_jobs,
-                       bool& node_requests, std::string& columns) {
+                       std::string& columns) {
   constexpr int kMostProcs = 1'000'000;
   command.add_flag("--skip-bad-rows", skip_bad_rows,
                    "count and list bad rows instead of refusing the file");
@@ -83,6 +83,9 @@ void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gp
                 "take jobs without GPUs, too, as jobs on CPUs alone, from logs of clusters (sacct, "
                 "helios, acme, ...); the cluster has to state CPUs")
       ->excludes("--procs-per-gpu");
+}
+
+void AddNodeRequests(CLI::App& command, bool& node_requests) {
   command.add_flag("--node-requests", node_requests,
                    "take numbers and labels of nodes that jobs asked for, too, from logs (sacct); "
                    "the cluster has to have such nodes");

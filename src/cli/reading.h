@@ -14,11 +14,13 @@ namespace trainyard::cli {
 // The options --skip-bad-rows, --map, --procs-per-gpu, --cpu-jobs and --node-requests. `reading`:
 // trace::TraceOptions, or another with members of these names, which outlives the command.
 void AddReadingOptions(CLI::App& command, bool& skip_bad_rows, int& procs_per_gpu, bool& cpu_jobs,
-                       bool& node_requests, std::string& columns);
+                       std::string& columns);
+void AddNodeRequests(CLI::App& command, bool& node_requests);
 template <typename Reading>
 void AddReadingOptions(CLI::App& command, Reading& reading) {
   AddReadingOptions(command, reading.skip_bad_rows, reading.procs_per_gpu, reading.cpu_jobs,
-                    reading.node_requests, reading.columns);
+                    reading.columns);
+  AddNodeRequests(command, reading.node_requests);
 }
 
 // On stderr: the rows that were passed over and the jobs that are not quite as recorded. Nothing

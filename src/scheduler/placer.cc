@@ -368,6 +368,18 @@ class Placer::Beside {
     }
     return free.gpus + shared == grant.gpus && packing_.IsFree(job, free);
   }
+  // As the policy has named it; nothing if that has no room.
+  [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, const Demand& demand) {
+    Grant grant{.gpus = demand.gpus,
+                .slices = demand.slices,
+                .sharing = demand.sharing,
+                .running = demand.running};
+    if (!HasRoom(job, grant)) {
+      return std::nullopt;
+    }
+    Add(job, grant);
+    return grant;
+  }
   // REQUIRES: HasRoom.
   void Add(const JobSpec& job, const Grant& grant) {
     if (grant.sharing != Sharing::kCollocated) {
@@ -410,18 +422,7 @@ Result<Selection> Placer::PlaceNearNamed(std::vector<Demand> demands) {
     const bool alone = Asks(named) || !named.running;
     const Demand demand = alone ? WholeAndAlone(named, *job.spec) : std::move(named);
     const DemandClass of = packing_.ClassOf(*job.spec, demand.gpus);
-    std::optional<Grant> grant;
-    if (!alone) {
-      grant = Grant{.gpus = demand.gpus,
-                    .slices = demand.slices,
-                    .sharing = demand.sharing,
-                    .running = demand.running};
-      if (beside.HasRoom(*job.spec, *grant)) {
-        beside.Add(*job.spec, *grant);
-      } else {
-        grant.reset();
-      }
-    }
+    std::optional<Grant> grant = alone ? std::nullopt : beside.TryAdd(*job.spec, demand);
     if (!grant) {
       grant = FindOthers(demand, of);
     }
