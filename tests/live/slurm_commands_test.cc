@@ -89,6 +89,8 @@ TEST_F(SlurmCommandsTest, JobsAreSubmittedListedHeldAndCancelledByTheirNames) {
   ASSERT_TRUE(cluster_.AwaitState(1, v1::CANCELLED));
   ASSERT_TRUE(cluster_.AwaitState(2, v1::CANCELLED));
   EXPECT_EQ(Says("squeue"), kQueueHeading);
+  EXPECT_TRUE(Eventually(  // the last report of its worker may come later
+      [this] { return Says("sacct -n -P -X -j 1 -o exitcode") == "0:15\n"; }, 60));
   EXPECT_EQ(Says("sacct -n -P -X -j 1,2,4_4 -o jobid,jobname,timelimit,alloctres,exitcode"),
             "1|long-name-of-job|00:10:00|billing=1,cpu=1,gres/gpu=4,node=1|0:15\n"
             "2|other|00:30:00||0:0\n4_4|wrap|UNLIMITED||0:0\n");
