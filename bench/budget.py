@@ -3,8 +3,9 @@
 """budget.py [--write] BUILD: holds counts that a noisy machine does not move against budget.csv.
 
 Counted are instructions (cachegrind) of the program's start, of a submission and of a status call, and of a
-simulation of a small trace under every policy that decides; KiB of the program; and MiB of headers that the units of the release program read. More than 3 % over the table fails; a commit that means it
-changes the table with --write and says why. BUILD is the folder of a release build."""
+simulation of a small trace under every policy that decides; KiB of the program; and MiB of headers that the
+units of the release program read. More than 3 % over the table fails; a commit that means it changes the
+table with --write and says why. BUILD is the folder of a release build."""
 import argparse
 import concurrent.futures
 import csv

@@ -16,6 +16,7 @@
 #include "loader/loader_execution.h"
 #include "loader/measured_loader.h"
 #include "model/node_classes.h"
+#include "model/request/could_have.h"
 #include "model/request/request_fit.h"
 #include "profile/execution_model.h"
 #include "profile/paired_model.h"
@@ -307,13 +308,7 @@ Status CheckRequest(const Assembly& parts, const Cluster& cluster,
         parts.preset.policy.name, parts.preset.placement.name,
         parts.preset.tuning ? " and tuning '" + parts.preset.tuning->name + "'" : ""));
   }
-  const model::NodeClassSet accepted = classes.Accepted(job);
-  std::vector<bool> may_lie;
-  may_lie.reserve(cluster.nodes.size());
-  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
-    may_lie.push_back(classes.Has(accepted, NodeAt(i)));
-  }
-  return model::CanBeMet(cluster, job, may_lie);
+  return model::CanBeMet(cluster, job, model::NodesOf(cluster, classes, classes.Accepted(job)));
 }
 
 }  // namespace

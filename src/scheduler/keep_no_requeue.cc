@@ -2,33 +2,14 @@
 #include "scheduler/keep_no_requeue.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <utility>
 
 #include "model/job_fields.h"
+#include "scheduler/gpu_mask.h"
 
 namespace trainyard::scheduler {
 namespace {
-
-// GPUs by node, bit i for GPU i.
-class GpuMask {
- public:
-  explicit GpuMask(std::size_t nodes) : gpus_(nodes, 0) {}
-  void Add(const Slices& slices) {
-    for (const Slice& slice : slices) {
-      gpus_[Index(slice.node)] |= slice.gpus;
-    }
-  }
-  [[nodiscard]] bool HasAnyOf(const Slices& slices) const {
-    return std::any_of(slices.begin(), slices.end(), [this](const Slice& slice) {
-      return (gpus_[Index(slice.node)] & slice.gpus) != 0;
-    });
-  }
-
- private:
-  std::vector<std::uint64_t> gpus_;
-};
 
 class Keeper {
  public:

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "model/slices.h"
+#include "scheduler/gpu_mask.h"
 #include "scheduler/keep_no_requeue.h"
 #include "scheduler/walk.h"
 
@@ -252,19 +253,17 @@ std::vector<Demand> Placer::FitByCount(std::span<const Ranked> list) {
 Result<Selection> Placer::PlaceProposed(std::vector<Demand> demands, const Walk& walk) {
   const bool in_place = walk.keep_running && walk.misfit != Misfit::kEvictTail;
   const bool keeps = in_place && !may_.share;
-  const bool may_find_others = in_place && may_.name_gpus && bundle_.honours_requests();
-  const bool finds_others = keeps && may_find_others;
+  const bool finds_others = in_place && may_.name_gpus && bundle_.honours_requests();
   const bool anyone_keeps =
       (may_.share || may_.name_gpus) &&
-      KeepNoRequeue(demands, jobs_, context_.cluster.nodes.size(), finds_others);
+      KeepNoRequeue(demands, jobs_, context_.cluster.nodes.size(), keeps && finds_others);
   if (bundle_.packs(walk)) {
     if (walk.largest_first) {
       SortLargestFirst(demands, demands.begin());
     }
     return PackDemands(std::move(demands));
   }
-  if (may_find_others &&
-      ((keeps && anyone_keeps) || AnyoneAsks(demands) || (keeps && NamesTaken(demands)))) {
+  if (finds_others && (AnyoneAsks(demands) || (keeps && (anyone_keeps || NamesTaken(demands))))) {
     return PlaceNearNamed(std::move(demands));
   }
   if (keeps) {
@@ -322,17 +321,12 @@ bool Placer::NamesTaken(std::span<const Demand> demands) const {
                   [](const Demand& demand) { return demand.slices.empty(); })) {
     return false;
   }
-  std::vector<std::uint64_t> taken(context_.cluster.nodes.size(), 0);
+  GpuMask taken(context_.cluster.nodes.size());
   return std::any_of(demands.begin(), demands.end(), [&](const Demand& demand) {
     const Slices& slices = demand.slices.empty() ? jobs_[demand.job].grant.slices : demand.slices;
-    return std::any_of(slices.begin(), slices.end(), [&taken](const Slice& slice) {
-      const bool twice =
-          Index(slice.node) < taken.size() && (taken[Index(slice.node)] & slice.gpus) != 0;
-      if (Index(slice.node) < taken.size()) {
-        taken[Index(slice.node)] |= slice.gpus;
-      }
-      return twice;
-    });
+    const bool twice = taken.HasAnyOf(slices);
+    taken.Add(slices);
+    return twice;
   });
 }
 
@@ -354,7 +348,7 @@ model::NodeClassSet Placer::OtherTypes(const Demand& demand, const DemandClass& 
 // no other has taken yet.
 class Placer::Beside {
  public:
-  Beside(Packing& packing, std::size_t nodes) : packing_(packing), shared_(nodes, 0) {}
+  Beside(Packing& packing, std::size_t nodes) : packing_(packing), shared_(nodes) {}
 
   // Whether the job may have exactly these.
   [[nodiscard]] bool HasRoom(const JobSpec& job, const Grant& grant) const {
@@ -362,11 +356,7 @@ class Placer::Beside {
       return packing_.IsFree(job, grant);
     }
     const Grant free = packing_.FreePartOf(grant);
-    int shared = 0;
-    for (const Slice& slice : grant.slices) {
-      shared += std::popcount(slice.gpus & shared_[Index(slice.node)]);
-    }
-    return free.gpus + shared == grant.gpus && packing_.IsFree(job, free);
+    return free.gpus + shared_.CountOf(grant.slices) == grant.gpus && packing_.IsFree(job, free);
   }
   // As the policy has named it; nothing if that has no room.
   [[nodiscard]] std::optional<Grant> TryAdd(const JobSpec& job, const Demand& demand) {
@@ -386,14 +376,12 @@ class Placer::Beside {
       return packing_.Add(job, grant);
     }
     packing_.Add(job, packing_.FreePartOf(grant));
-    for (const Slice& slice : grant.slices) {
-      shared_[Index(slice.node)] |= slice.gpus;
-    }
+    shared_.Add(grant.slices);
   }
 
  private:
   Packing& packing_;
-  std::vector<std::uint64_t> shared_;  // by node: the GPUs of collocated jobs
+  GpuMask shared_;  // of collocated jobs
 };
 
 // On the GPUs that the policy has named where the job asks for nothing else and these are still

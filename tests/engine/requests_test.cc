@@ -133,7 +133,6 @@ struct Combination {
   std::string policy;
   std::string placement;
   std::string grouping{};
-
   bool types = false;  // the nodes are of two types, and all GPUs of a job of one
 
   [[nodiscard]] bool shares() const {

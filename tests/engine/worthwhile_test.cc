@@ -193,7 +193,7 @@ class ElasticPolicy : public testing::TestWithParam<Elastic> {};
 TEST_P(ElasticPolicy, NoJobIsRaisedThatWouldEndEarlierIfLeftAlone) {
   const Elastic& elastic = GetParam();
   int raises = 0;
-  for (unsigned seed = 0; seed < Rounds(60U); ++seed) {
+  for (unsigned seed = 0; seed < Rounds(80U); ++seed) {
     const RandomProfiles rates(seed);
     TestRun run = RandomPromises(seed, rates);
     run.policy = elastic.policy;
@@ -234,7 +234,7 @@ TEST_P(ElasticPolicy, NoJobIsRaisedThatWouldEndEarlierIfLeftAlone) {
       }
     }
   }
-  EXPECT_GT(raises, Rounds(60));
+  EXPECT_GT(raises, Rounds(100));
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, ElasticPolicy,

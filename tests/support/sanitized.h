@@ -11,6 +11,7 @@
 #endif
 #endif
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace trainyard {
@@ -23,7 +24,7 @@ Number Rounds(Number rounds) {
   constexpr Number kPart = 10;
 #else
   static const char* const text = std::getenv("TRAINYARD_ROUNDS");
-  static const auto kPart = static_cast<Number>(text != nullptr ? std::atoi(text) : 1);
+  static const auto kPart = static_cast<Number>(text != nullptr ? std::max(std::atoi(text), 1) : 1);
 #endif
   return rounds < kPart ? 1 : rounds / kPart;
 }

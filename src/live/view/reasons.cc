@@ -114,19 +114,22 @@ std::string Reasons::GpusFor(const JobSpec& job, int count) const {
 }
 
 Reasons::Room& Reasons::RoomFor(const JobSpec& job) {
-  const NodeRequest request = model::PartOf<NodeRequest>(job);
-  const std::string nodes = request.node_list + '\n' + request.exclude + '\n' + request.constraint;
-  const bool names = nodes.size() > 2;
-  const auto [at, is_new] = rooms_.try_emplace(
-      {model::PartOf<JobTraits>(job).gpu_types,
-       (view_.cluster().partitions.empty() ? std::string() : job.queue) + '\n' + nodes});
+  const auto& request = model::PartOf<NodeRequest>(job);
+  const NodeRequest nodes{.tmp = request.tmp,
+                          .node_list = request.node_list,
+                          .exclude = request.exclude,
+                          .constraint = request.constraint};
+  const auto [at, is_new] =
+      rooms_.try_emplace({model::PartOf<JobTraits>(job).gpu_types,
+                          view_.cluster().partitions.empty() ? std::string() : job.queue, nodes});
   Room& room = at->second;
-  const std::vector<bool> open = is_new && names ? model::RulesFor(view_.cluster(), request).open
-                                                 : std::vector<bool>(view_.nodes.size(), true);
+  const std::vector<bool> open = is_new && nodes != NodeRequest{}
+                                     ? model::RulesFor(view_.cluster(), nodes).open
+                                     : std::vector<bool>();  // all of them
   for (std::size_t i = 0; is_new && i < view_.nodes.size(); ++i) {
     const NodeEntry& node = view_.node(NodeAt(i));
     const NodeSpec& spec = view_.cluster().nodes[i];
-    if (node.available && !node.drained && MayLieOn(job, NodeAt(i)) && open[i]) {
+    if (node.available && !node.drained && MayLieOn(job, NodeAt(i)) && (open.empty() || open[i])) {
       const int free = spec.gpus - std::popcount(used()[i]);
       room.free += free;
       room.all += spec.gpus;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "live/view/cluster_view.h"
@@ -89,8 +90,8 @@ class Reasons {
   service::Principal asker_;
   const Depth depth_;
   std::optional<std::vector<std::uint64_t>> used_;  // by node: GPUs that jobs hold
-  // By GPU types, and by queue where there are partitions with the nodes that are named.
-  std::map<std::pair<std::vector<std::string>, std::string>, Room> rooms_;
+  // By GPU types, by queue where there are partitions, and by what is asked of nodes.
+  std::map<std::tuple<std::vector<std::string>, std::string, NodeRequest>, Room> rooms_;
   // The jobs that wait, by the policy's order; and by JobId: their places there, from 1.
   std::optional<std::vector<JobId>> order_;
   std::vector<std::uint32_t> places_;

@@ -5,19 +5,22 @@
 
 namespace trainyard::model {
 
+std::vector<bool> NodesOf(const Cluster& cluster, const NodeClasses& classes, NodeClassSet set) {
+  std::vector<bool> nodes(cluster.nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i] = classes.Has(set, NodeAt(i));
+  }
+  return nodes;
+}
+
 bool CouldHave(const Cluster& cluster, const NodeClasses& classes, const JobSpec& job, int gpus,
-               const std::vector<bool>* nodes) {
+               NodeClassSet among) {
   if (!job.traits || !job.traits->request) {
     return true;
   }
-  const NodeClassSet accepted = classes.Accepted(job);
-  std::vector<bool> may_lie(cluster.nodes.size());
-  for (std::size_t i = 0; i < may_lie.size(); ++i) {
-    may_lie[i] = classes.Has(accepted, NodeAt(i)) && (nodes == nullptr || (*nodes)[i]);
-  }
   JobSpec other = job;
   other.gpus = gpus;
-  return CanBeMet(cluster, other, may_lie).ok();
+  return CanBeMet(cluster, other, NodesOf(cluster, classes, classes.Accepted(job) & among)).ok();
 }
 
 }  // namespace trainyard::model

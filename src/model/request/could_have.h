@@ -11,9 +11,13 @@
 
 namespace trainyard::model {
 
-// On these nodes (by node), of those that its types and its partition leave, if nothing else ran
+// By node: whether it is of one of these classes.
+[[nodiscard]] std::vector<bool> NodesOf(const Cluster& cluster, const NodeClasses& classes,
+                                        NodeClassSet set);
+
+// On nodes of these classes, of those that its types and its partition leave, if nothing else ran
 // and all were up. O(nodes); O(1) for a job that asks for nothing.
 [[nodiscard]] bool CouldHave(const Cluster& cluster, const NodeClasses& classes, const JobSpec& job,
-                             int gpus, const std::vector<bool>* nodes = nullptr);
+                             int gpus, NodeClassSet among = ~NodeClassSet{0});
 
 }  // namespace trainyard::model

@@ -57,17 +57,17 @@ TEST(RequestFitTest, TheNearestIsThatOfAsManyNodesAsItNeeds) {
 TEST(RequestFitTest, OtherNumbersOfGpusAndOneTypeMayBeTooMuch) {
   const Cluster cluster = ThreeNodes();
   const NodeClasses classes(cluster);
-  const std::vector<bool> of_v{true, true, false};
+  const NodeClassSet of_v = classes.OfType(classes.types().of(NodeAt(0)));
   const JobSpec silent{.name = "job", .gpus = 1};
   const JobSpec on_n0 = Asking(1, {.node_list = "n0"});
   const JobSpec on_three = Asking(8, {.nodes = {.least = 3, .most = 3}});
   EXPECT_TRUE(CouldHave(cluster, classes, silent, 64)) << "asks for nothing beside";
   EXPECT_TRUE(CouldHave(cluster, classes, on_n0, 4));
   EXPECT_FALSE(CouldHave(cluster, classes, on_n0, 5));
-  EXPECT_TRUE(CouldHave(cluster, classes, on_n0, 4, &of_v));
+  EXPECT_TRUE(CouldHave(cluster, classes, on_n0, 4, of_v));
   EXPECT_TRUE(CouldHave(cluster, classes, on_three, 8));
   EXPECT_FALSE(CouldHave(cluster, classes, on_three, 2)) << "a GPU for each node at least";
-  EXPECT_FALSE(CouldHave(cluster, classes, on_three, 8, &of_v));
+  EXPECT_FALSE(CouldHave(cluster, classes, on_three, 8, of_v));
 }
 
 }  // namespace

@@ -69,8 +69,11 @@ void ProblemOf::AddJob(const JobView& view) {
                                                : std::numeric_limits<double>::infinity()};
   bool runs = false;
   for (std::size_t j = 0; j < problem_.types(); ++j) {
+    // All GPUs of a job are of one type here, with what it asks for beside them.
     const bool has =
-        (types >> j & 1U) != 0 && problem_.gpus[j] >= spec.gpus && CouldHaveAllOf(spec, j);
+        (types >> j & 1U) != 0 && problem_.gpus[j] >= spec.gpus &&
+        (!classes_.types().several() ||
+         model::CouldHave(*snapshot_.cluster, classes_, spec, spec.gpus, classes_.OfType(j)));
     const GpuType& type = classes_.types().types()[j];
     job.rates.push_back(has ? snapshot_.rates->RateOn(spec, spec.gpus, type) : 0);
     runs = runs || job.rates.back() > 0;
@@ -90,18 +93,6 @@ void ProblemOf::AddJob(const JobView& view) {
   }
   problem_.jobs.push_back(std::move(job));
   views_.push_back(view);
-}
-
-// All GPUs of a job are of one type here, with what it asks for beside them.
-bool ProblemOf::CouldHaveAllOf(const JobSpec& job, std::size_t type) const {
-  if (!classes_.types().several() || !job.traits || !job.traits->request) {
-    return true;
-  }
-  std::vector<bool> of_type(snapshot_.cluster->nodes.size());
-  for (std::size_t i = 0; i < of_type.size(); ++i) {
-    of_type[i] = classes_.types().of(NodeAt(i)) == type;
-  }
-  return model::CouldHave(*snapshot_.cluster, classes_, job, job.gpus, &of_type);
 }
 
 double ProblemOf::RateBeside(std::size_t job, std::size_t other, std::size_t type) const {

@@ -33,7 +33,6 @@ class ProblemOf {
 
  private:
   void AddJob(const JobView& view);
-  [[nodiscard]] bool CouldHaveAllOf(const JobSpec& job, std::size_t type) const;
   [[nodiscard]] PairRates RatesOfPair(std::size_t first_kind, std::size_t second_kind) const;
   void AddPairs();
   [[nodiscard]] double RateBeside(std::size_t job, std::size_t other, std::size_t type) const;

@@ -26,18 +26,6 @@ std::vector<int> LevelsOf(const JobSpec& job, const ExecutionModel& rates) {
                         : std::vector<int>(levels.begin(), levels.end());
 }
 
-// On GPUs of the type, with all that the job asks for beside them.
-bool CouldHave(const JobSpec& job, int gpus, std::size_t type, const SiaNodes& nodes) {
-  if (!job.traits || !job.traits->request) {
-    return true;
-  }
-  std::vector<bool> of_type(nodes.cluster.nodes.size());
-  for (std::size_t i = 0; i < of_type.size(); ++i) {
-    of_type[i] = nodes.classes.types().of(NodeAt(i)) == type;
-  }
-  return model::CouldHave(nodes.cluster, nodes.classes, job, gpus, &of_type);
-}
-
 // By the rates of its profile.
 std::vector<JobChoice> ByRate(const JobSpec& job, const SiaNodes& nodes,
                               const ExecutionModel& rates,
@@ -162,7 +150,8 @@ std::vector<JobChoice> ChoicesOf(const JobSpec& job, const KnownTraining& known,
     const NodeKind& kind = nodes.kinds[choice.configuration.kind];
     return (accepted >> kind.node_class & 1U) == 0 || kind.nodes.empty() ||
            !range.Holds(choice.configuration.gpus) ||
-           !CouldHave(job, choice.configuration.gpus, kind.type, nodes);
+           !model::CouldHave(nodes.cluster, nodes.classes, job, choice.configuration.gpus,
+                             nodes.classes.OfType(kind.type));
   };
   std::erase_if(choices, is_not_for_it);
   if (choices.empty()) {
