@@ -16,6 +16,10 @@ const always = ["fifo", "fjf", "sjf", "srtf", "srsf", "las", "tiresias", "ftf", 
   "themis", "gandiva", "auto"];
 const byDeadline = ["edf", "chronus"];
 const elastic = ["elastic-edf", "elasticflow", "optimus"];
+const goodput = ["pollux", "sia"];
+const byType = ["max-min-fairness", "water-filling", "finish-time-fairness", "makespan",
+  "max-throughput", "isolated", "fifo-throughput", "allox", "gandiva-packing"];
+const onTypes = always.filter((name) => name !== "gandiva" && name !== "auto");
 const sharing = ["antman", "muri-s", "muri-l"];
 const everything = execFileSync(program, ["policies"], { encoding: "utf8" })
   .split("\n").map((line) => line.match(/^[a-z0-9-]+/)?.[0])
@@ -30,9 +34,21 @@ const families = [
     ["ref/data/tiresias/syn480_a.csv", "ref/data/tiresias/n32g4.csv", "", always]]],
   ["ElasticFlow", [
     ["ref/data/elasticflow/traces/first25_of_195.csv", "ref/data/elasticflow/cluster_specs/n4g8.csv",
-      "ref/data/elasticflow/throughputs_A100", [...always, ...byDeadline, ...elastic]],
+      "ref/data/elasticflow/throughputs_A100", [...always, ...byDeadline, ...elastic, ...goodput]],
     ["ref/data/elasticflow/traces/195job.csv", "ref/data/elasticflow/cluster_specs/n16g8.csv",
-      "ref/data/elasticflow/throughputs_A100", [...always, ...byDeadline, ...elastic]]]],
+      "ref/data/elasticflow/throughputs_A100",
+      [...always, ...byDeadline, ...elastic, ...goodput]]]],
+  ["Gavel", [
+    ["ref/data/gavel/gen60.trace.gz", "4x1:v100,4x1:p100,4x1:k80",
+      "ref/data/gavel/simulation_throughputs.csv.gz", [...onTypes, ...byType]],
+    ["ref/data/gavel/physical96.trace.gz", "4x1:v100,4x1:p100,4x1:k80",
+      "ref/data/gavel/simulation_throughputs.csv.gz", [...onTypes, ...byType]]]],
+  ["Pollux", [
+    ["ref/data/pollux/workloads/osdi21-6.csv", "16x4", "ref/data/pollux",
+      [...always.filter((name) => name !== "auto"), ...goodput]]]],
+  ["Sia", [
+    ["ref/data/sia/workloads/philly-1.csv.gz", "6x4:aws,2x8:dgx-ext,3x8:rtx", "ref/data/sia",
+      [...onTypes, ...byType.filter((name) => name !== "gandiva-packing"), "sia"]]]],
   ["Muri", [
     ["ref/data/muri/trace1_first200.csv.gz", "ref/data/muri/cluster_n8g8.csv", "",
       [...always.filter((name) => name !== "auto"), ...sharing]],
@@ -48,7 +64,7 @@ const families = [
       "ref/data/synergy/clusters/static_trace.ini", "ref/data/synergy", [...always, "synergy-opt"]]]],
   ["Chronus", [
     ["ref/data/chronus/first25.csv", "ref/data/chronus/n4g8.csv",
-      "ref/data/elasticflow/throughputs_A100", [...always, ...byDeadline, ...elastic]],
+      "ref/data/elasticflow/throughputs_A100", [...always, ...byDeadline, ...elastic, ...goodput]],
     ["ref/data/chronus/mix2_300.csv", "ref/data/chronus/n4g8.csv", "",
       [...always, ...byDeadline]]]],
   ["TorchLoader", [

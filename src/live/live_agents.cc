@@ -19,6 +19,10 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
     return;  // from an agent that has been refused
   }
   state_.nodes.Hear(*node, state_.now);
+  if (state_.nodes.MayOpen(*node)) {  // it has been silent
+    change_log_.NoteUp(*node);
+    OpenNode(*node);
+  }
   if (message.has_heartbeat()) {
     messages_.AnswerTo(message.heartbeat(), connection);
   } else if (message.has_attempt()) {
@@ -39,7 +43,7 @@ void LiveWorld::TakeData(NodeId node, const v1::DataReport& data) {
 }
 
 void LiveWorld::TakeAgentGone(std::uint64_t connection) {
-  if (const std::optional<NodeId> node = state_.nodes.Leave(connection)) {
+  if (const std::optional<NodeId> node = state_.nodes.Leave(connection, state_.now)) {
     calls_.DropNode(*node);
   }
 }
@@ -61,7 +65,7 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   if (node.connection) {  // the same agent has connected again
     output_.Close(*node.connection);
   }
-  if (!node.alive) {
+  if (!node.alive || (!node.available && !node.drained)) {
     change_log_.NoteUp(id);
   }
   judge_.SetRenewed(node.hello.start() != hello.start() ? std::optional(id) : std::nullopt);
@@ -73,9 +77,13 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   state_.attempts.SetUnseen(false);
   judge_.SetRenewed(std::nullopt);
   judge_.NoteRenewed(id);
-  if (!node.available && !node.drained && hello.gpus() == state_.cluster.nodes[Index(id)].gpus) {
-    Add({.at = state_.now, .fact = model::fact::NodeUp{.node = id}});
+  if (state_.nodes.MayOpen(id)) {
+    OpenNode(id);
   }
+}
+
+void LiveWorld::OpenNode(NodeId node) {
+  Add({.at = state_.now, .fact = model::fact::NodeUp{.node = node}});
 }
 
 // Compares the attempts that the agent has with those that it should have.

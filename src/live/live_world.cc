@@ -105,6 +105,7 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
     Take(input);
   }
   ExpireLeases();
+  CloseSilentNodes();
   for (const NodeId node : state_.nodes.PastDeadline(state_.now)) {
     Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
   }
@@ -137,7 +138,7 @@ bool LiveWorld::AbsorbOutage(std::vector<model::Event> first) {
   }
   for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
     const NodeId node = NodeAt(i);
-    const bool serves = state_.nodes[node].available && !state_.nodes[node].drained;
+    const bool serves = state_.nodes[node].alive && !state_.nodes[node].drained;
     if (serves || state_.nodes[node].finish_until) {
       Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
     }
@@ -177,6 +178,9 @@ std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.nodes.next_end(), state_.metrics.next_timer());
   next = base::Earlier(next, state_.nodes.next_deadline());
+  if (ClosesSilentNodes()) {
+    next = base::Earlier(next, state_.nodes.next_silence());
+  }
   next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
   return state_.start_queue.jobs().empty()
              ? next
@@ -193,6 +197,24 @@ void LiveWorld::ExpireLeases() {
     change_log_.NoteLost(node);
     use_.NoteNodeGone(node);
     Add({.at = state_.now, .fact = model::fact::NodeDown{.node = node}});
+  }
+}
+
+// Not where a policy shares GPUs or names them: its jobs would have to leave the node for that.
+bool LiveWorld::ClosesSilentNodes() const {
+  const May& may = state_.configuration->traits.may;
+  return !may.share && !may.name_gpus;
+}
+
+// Jobs on the nodes run on, and others go elsewhere. Until the leases are over nobody can say that
+// the jobs have ended.
+void LiveWorld::CloseSilentNodes() {
+  if (!ClosesSilentNodes()) {
+    return;
+  }
+  for (const NodeId node : state_.nodes.FallenSilent(state_.now)) {
+    change_log_.NoteSilent(node);
+    Add({.at = state_.now, .fact = model::fact::NodeCordoned{.node = node, .until = kUntilHeard}});
   }
 }
 

@@ -165,6 +165,9 @@ class LiveWorld final : public engine::World {
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeAgentGone(std::uint64_t connection);
   void ExpireLeases();
+  [[nodiscard]] bool ClosesSilentNodes() const;
+  void CloseSilentNodes();
+  void OpenNode(NodeId node);
 
   // Facts, found now or read from the journal.
   void Add(model::Event event);

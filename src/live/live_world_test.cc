@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/live_world.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -230,6 +231,92 @@ TEST_F(LiveWorldTest, ANodeWithoutContactLosesItsJobsWhenItsLeaseIsOver) {
   Hello(13, "a", {Report(1, 1, v1::AttemptReport::RUNNING)});  // a partition has ended
   EXPECT_EQ(KindsHeard(13), "welcome stop ");
   EXPECT_EQ(StateOf(1), v1::STARTING);
+}
+
+TEST_F(LiveWorldTest, ASilentNodeKeepsItsJobsAndGetsNoOthers) {
+  Hello(10, "a");
+  Hello(11, "b");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  KindsHeard(10);
+  KindsHeard(11);
+  controller_->world().OnAgentGone(10);
+  Step(seconds(1));
+  Step(seconds(1));  // an agent that is started anew is back in this time
+  Hello(12, "a", {Report(1, 1, v1::AttemptReport::RUNNING)});
+  EXPECT_EQ(KindsHeard(12), "welcome ");
+  controller_->world().OnAgentGone(12);
+  Step();
+  Step(std::chrono::milliseconds(2001));
+  Submit(1);
+  EXPECT_EQ(KindsHeard(11), "start ");
+  Submit(2);
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  EXPECT_THAT(StatusOf(3).reason(), testing::EndsWith("; silent: a"));
+  Open();  // another controller knows it, too
+  Hello(13, "b", {Report(2, 1, v1::AttemptReport::RUNNING)});
+  EXPECT_EQ(StateOf(3), v1::WAITING);
+  Hello(14, "a", {Report(1, 1, v1::AttemptReport::RUNNING)});
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_EQ(StateOf(3), v1::STARTING);  // one GPU of each
+}
+
+TEST_F(LiveWorldTest, ANodeIsSilentAfterTwoHeartbeatsAndHeardByTheNext) {
+  Hello(10, "a");
+  Hello(11, "b");
+  Step(seconds(10));
+  StepHearing(11, seconds(1));
+  KindsHeard(10);
+  KindsHeard(11);
+  Submit(1);
+  EXPECT_EQ(KindsHeard(10), "");
+  EXPECT_EQ(KindsHeard(11), "start ");
+  StepHearing(10, seconds(0));
+  Submit(1);
+  EXPECT_EQ(KindsHeard(10), "heartbeat start ");
+}
+
+// To close the node its jobs would have to leave it.
+TEST_F(LiveWorldTest, ASilentNodeStaysOpenWhereGpusAreShared) {
+  policy_traits_.may.share = true;
+  Open();
+  Hello(10, "a");
+  Hello(11, "b");
+  controller_->world().OnAgentGone(10);
+  Step();
+  Step(seconds(3));
+  KindsHeard(11);
+  Submit(1);
+  EXPECT_EQ(KindsHeard(11), "");
+  EXPECT_EQ(StateOf(1), v1::STARTING);  // on a
+}
+
+// A node that the controller has found silent is drained, undrained and given up like any other.
+TEST_F(LiveWorldTest, ASilentNodeIsDrainedAndGivenUpLikeAnother) {
+  Hello(10, "a");
+  Hello(11, "b");
+  Submit(1);
+  Tell(10, Report(1, 1, v1::AttemptReport::RUNNING));
+  controller_->world().OnAgentGone(10);
+  Step();
+  Step(seconds(3));
+  v1::ClientRequest drain;
+  drain.mutable_drain()->add_nodes("a");
+  drain.mutable_drain()->set_drain(true);
+  drain.mutable_drain()->set_finish(true);
+  EXPECT_TRUE(Call(drain).has_drain());
+  Hello(12, "a", {Report(1, 1, v1::AttemptReport::RUNNING)});
+  Submit(1);
+  EXPECT_EQ(KindsHeard(12), "welcome ");  // still drained
+  drain.mutable_drain()->set_drain(false);
+  EXPECT_TRUE(Call(drain).has_drain());
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  controller_->world().OnAgentGone(12);
+  Step();
+  Step(seconds(3));
+  StepHearing(11, seconds(73));
+  EXPECT_NE(StateOf(1), v1::RUNNING);  // it starts again on b when that is heard
 }
 
 TEST_F(LiveWorldTest, AStrayAttemptKeepsItsGpusFromOthers) {

@@ -37,6 +37,8 @@ class PolluxAsPublished final : public policies::Pollux {
             .usable = {snapshot.rates->Rate(job, 1) > 0 ? 1 : 0}};
   }
 
+  [[nodiscard]] bool CountsWhatIsLeft() const override { return false; }
+
   // A fixed cost, also of a first start.
   [[nodiscard]] double IfMoved(const JobView& job, int restarts,
                                const Snapshot& snapshot) const override {

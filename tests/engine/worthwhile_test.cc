@@ -184,10 +184,10 @@ TEST(EveryPolicyTest, AJobIsMovedOnlyForOneThatGetsItsGpus) {
 struct Elastic {
   std::string policy;
   bool with_deadlines = false;
+  std::string placement = "consolidated";
 };
 
-// What a raise costs a job it must bring it. `pollux` and `sia` are not among these: they weigh a
-// restart by the age of a job, as published, and not by what is left of it.
+// What a raise costs a job it must bring it.
 class ElasticPolicy : public testing::TestWithParam<Elastic> {};
 
 TEST_P(ElasticPolicy, NoJobIsRaisedThatWouldEndEarlierIfLeftAlone) {
@@ -197,6 +197,7 @@ TEST_P(ElasticPolicy, NoJobIsRaisedThatWouldEndEarlierIfLeftAlone) {
     const RandomProfiles rates(seed);
     TestRun run = RandomPromises(seed, rates);
     run.policy = elastic.policy;
+    run.placement = elastic.placement;
     run.admission = elastic.policy == "elasticflow" ? "deadline" : "all";
     constexpr int kShorter = 10;  // so that restarts matter
     for (JobSpec& job : run.jobs) {
@@ -237,15 +238,14 @@ TEST_P(ElasticPolicy, NoJobIsRaisedThatWouldEndEarlierIfLeftAlone) {
   EXPECT_GT(raises, Rounds(100));
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, ElasticPolicy,
-                         testing::Values(Elastic{"elasticflow"}, Elastic{"elastic-edf"},
-                                         Elastic{"optimus"}, Elastic{"optimus:interval=0"},
-                                         Elastic{"elasticflow", true}, Elastic{"elastic-edf", true},
-                                         Elastic{"optimus", true},
-                                         Elastic{"optimus:interval=0", true}),
-                         [](const testing::TestParamInfo<Elastic>& one) {
-                           return "case" + std::to_string(one.index);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Catalogue, ElasticPolicy,
+    testing::Values(Elastic{"elasticflow"}, Elastic{"elastic-edf"}, Elastic{"optimus"},
+                    Elastic{"optimus:interval=0"}, Elastic{"elasticflow", true},
+                    Elastic{"elastic-edf", true}, Elastic{"optimus", true},
+                    Elastic{"optimus:interval=0", true}, Elastic{"pollux", false, "gandiva"},
+                    Elastic{"sia", false, "gandiva"}),
+    [](const testing::TestParamInfo<Elastic>& one) { return "case" + std::to_string(one.index); });
 
 }  // namespace
 }  // namespace trainyard

@@ -39,6 +39,7 @@ void Add(const FaultResult& result, FaultResult& sum) {
   sum.turns += result.turns;
   sum.tunes += result.tunes;
   sum.victims += result.victims;
+  sum.newcomers += result.newcomers;
   sum.charges += result.charges;
   sum.watched += result.watched;
   sum.coverage.Merge(result.coverage);
@@ -62,11 +63,12 @@ void Print(std::uint64_t seeds, std::uint64_t violations, const FaultResult& sum
       "their "
       "dependency could not be met; {} starts after other jobs, {} statuses compared with what was "
       "acknowledged; {} charges compared, {} victims had a "
-      "beneficiary, "
+      "beneficiary, {} came to nodes that were heard; "
       "{} looks at jobs that had GPUs and had not started; {} stages begun by turns, {} changes of "
       "shares\n",
       sum.completed, sum.cancelled, sum.over_limit, sum.impossible, sum.starts_after_others,
-      sum.answers_compared, sum.charges, sum.victims, sum.watched, sum.turns, sum.tunes);
+      sum.answers_compared, sum.charges, sum.victims, sum.newcomers, sum.watched, sum.turns,
+      sum.tunes);
   const faults::Coverage::Share states = sum.coverage.states();
   const faults::Coverage::Share steps = sum.coverage.steps();
   const faults::Coverage::Share orders = sum.coverage.orders();

@@ -88,6 +88,7 @@ TEST(FaultCoverage, ComesToMostStatesAndOrdersOfMessages) {
     const FaultResult& result = Of(seed);
     all.coverage.Merge(result.coverage);
     all.victims += result.victims;
+    all.newcomers += result.newcomers;
     all.charges += result.charges;
     all.watched += result.watched;
     all.clock_jumps += result.clock_jumps;
@@ -100,6 +101,7 @@ TEST(FaultCoverage, ComesToMostStatesAndOrdersOfMessages) {
   EXPECT_GT(states.part(), 0.9) << states.reached << " of " << states.of;
   EXPECT_GT(orders.part(), 0.6) << orders.reached << " of " << orders.of;
   EXPECT_GT(all.victims, 100);
+  EXPECT_GT(all.newcomers, 1000);
   EXPECT_GT(all.charges, 50 * 50);
   EXPECT_GT(all.watched, 100);
   EXPECT_GT(all.clock_jumps, 100);

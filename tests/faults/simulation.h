@@ -86,6 +86,7 @@ struct FaultResult {
   int local_starts = 0;  // attempts that have a copy of their data set
   int home_starts = 0;   // that have none
   int clock_jumps = 0;   // of nodes
+  int newcomers = 0;     // jobs that got GPUs of a node, policies that name none
   int victims = 0;       // jobs that ran and lost their GPUs to others
   int charges = 0;       // jobs whose charge was compared with what they held
   int watched = 0;       // looks at a job that had GPUs and had not started

@@ -74,6 +74,7 @@ void Accounts::Take(const Decided& decided, Step& step) {
       case model::ActionKind::kResize:
       case model::ActionKind::kMigrate:
         step.beneficiaries.insert(action.job);
+        NoteNewcomer(action, step);
         Hold(action.job, action.grant, decided.at);
         break;
       case model::ActionKind::kTune:
@@ -84,6 +85,18 @@ void Accounts::Take(const Decided& decided, Step& step) {
     }
   }
   last_ = std::max(last_, decided.at);
+}
+
+void Accounts::NoteNewcomer(const model::Action& action, Step& step) const {
+  for (const Slice& slice : action.grant.slices) {
+    const bool was_there = Index(action.job) < holdings_.size() &&
+                           std::any_of(holdings_[Index(action.job)].grant.slices.begin(),
+                                       holdings_[Index(action.job)].grant.slices.end(),
+                                       [&](const Slice& held) { return held.node == slice.node; });
+    if (!was_there) {
+      step.newcomers.emplace_back(action.job, slice.node);
+    }
+  }
 }
 
 void Accounts::Hold(JobId job, const Grant& grant, TimePoint now) {

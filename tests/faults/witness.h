@@ -52,6 +52,8 @@ class Accounts final : public engine::DecisionObserver {
     TimePoint at{};  // by the controller's clock
     std::vector<Victim> victims;
     std::set<JobId> beneficiaries;  // who get GPUs, or others
+    // Who get GPUs of a node of which they had none.
+    std::vector<std::pair<JobId, NodeId>> newcomers;
   };
 
   // `forgetful`: a planted bug, GPUs that are taken away are charged on.
@@ -90,6 +92,7 @@ class Accounts final : public engine::DecisionObserver {
     std::vector<model::Action> actions;
   };
   void Hold(JobId job, const Grant& grant, TimePoint now);
+  void NoteNewcomer(const model::Action& action, Step& step) const;
   void Take(const Decided& decided, Step& step);
 
   bool forgetful_;

@@ -32,6 +32,7 @@ World::World(const FaultOptions& options)
     timer_numbers_.push_back(0);
     sick_.emplace_back();
     wall_clocks_.push_back(Between(-seconds(2), seconds(2)));
+    heard_.emplace_back();
     agent_clocks_.emplace_back(0);
     drained_at_.emplace_back(-std::chrono::hours(1));
   }

@@ -41,6 +41,7 @@ inline constexpr Duration kFaultsUntil = seconds(2400);
 inline constexpr Duration kLatest = seconds(60'000);
 inline const int kResourceExhausted = service::NumberOf(ErrorCode::kResourceExhausted);
 inline constexpr Duration kLease = seconds(60);
+inline constexpr Duration kHeartbeat = seconds(5);
 // A job that has GPUs on nodes where all is well starts within that; the longest pause after
 // failures is five minutes, and a data set takes a minute and a half.
 inline constexpr Duration kStranded = seconds(420);
@@ -281,6 +282,7 @@ class World final : public live::LiveOutput {
   void ChoosePolicy();
   void CheckDecisions();
   void CheckVictim(const Accounts::Victim& victim, const Accounts::Step& step);
+  void CheckNewcomer(JobId job, NodeId node, TimePoint decided);
   void CheckNodesAlive();
   void CheckStranded();
   [[nodiscard]] std::optional<TimePoint> CalmSince(std::size_t node) const;
@@ -361,6 +363,7 @@ class World final : public live::LiveOutput {
   std::vector<Duration> wall_clocks_;      // of nodes, and how wrong they are
   std::vector<Duration> agent_clocks_;     // that at the start of the agent
   TimePoint controller_since_{};
+  std::vector<TimePoint> heard_;  // by the controller, by node, in its time; or that of its start
   TimePoint full_until_{};
   std::vector<TimePoint> drained_at_;            // when the operator's word came
   std::vector<bool> alive_at_start_;             // nodes, as the controller began with them

@@ -94,11 +94,12 @@ void World::FromAgent(int node, std::uint64_t life, v1::AgentMessage message) {
   }
   Connection& connection = at->second;
   const bool hello = message.has_hello();
-  const auto deliver = [this, number = at->first, message = std::move(message)] {
+  const auto deliver = [this, n, number = at->first, message = std::move(message)] {
     const auto to = connections_.find(number);
     if (to != connections_.end() && !to->second.silent && to->second.open_there && controller_ &&
         to->second.controller_life == controller_life_) {
       result_.coverage.Arrived(number, message, StarterOfJob(message.attempt().id().job()));
+      heard_[n] = std::max(ControllerTime(), controller_->engine().now());
       controller_->world().OnAgent(number, message);
       StepSoon();
     }

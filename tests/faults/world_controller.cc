@@ -107,7 +107,7 @@ void World::StartController() {
   ++controller_life_;
   // The clock of its machine has been set meanwhile.
   clock_offset_ = FaultsGoOn() ? Between(-seconds(30), seconds(30)) : clock_offset_;
-  live::LiveOptions live{.heartbeat = seconds(5),
+  live::LiveOptions live{.heartbeat = kHeartbeat,
                          .lease = kLease,
                          .grace = seconds(20),
                          .margin = seconds(5),
@@ -138,6 +138,7 @@ void World::StartController() {
   }
   controller_ = std::move(opened).value();
   controller_since_ = now_;
+  heard_.assign(heard_.size(), std::max(ControllerTime(), controller_->engine().now()));
   Found(trail_.wrong());
   if (controller_->restart().difference.empty()) {
     accounts_.Adopt(controller_->engine().records(), controller_->engine().now());

@@ -16,6 +16,9 @@ void World::CheckDecisions() {
     for (const Accounts::Victim& victim : step.victims) {
       CheckVictim(victim, step);
     }
+    for (const auto& [job, node] : step.newcomers) {
+      CheckNewcomer(job, node, step.at);
+    }
     for (const JobId job : step.beneficiaries) {
       Found(book_.GetsGpus(model::JobNumbers::Counted().Of(job), Seconds(step.at)));
     }
@@ -24,6 +27,24 @@ void World::CheckDecisions() {
   if (const std::string wrong = accounts_.FindWrongCharge(controller_->engine().records());
       !wrong.empty()) {
     Violated(wrong);
+  }
+}
+
+// No job comes to a node of which nothing has been heard for longer than two heartbeats and what
+// messages and a step take. Not under policies that share GPUs or name them.
+void World::CheckNewcomer(JobId job, NodeId node, TimePoint decided) {
+  const Duration silent = decided - heard_[Index(node)];
+  const May& may = controller_->engine().configuration().traits.may;
+  constexpr Duration kLongest = 2 * kHeartbeat + seconds(2);
+  // What came while a disk was full is heard after that.
+  if (may.share || may.name_gpus || now_ < full_until_ + kLongest) {
+    return;
+  }
+  ++result_.newcomers;
+  if (silent > kLongest) {
+    Violated(fmt::format("policy {}: job {} is given GPUs of n{}, silent for {:.3f} s",
+                         policy_name_, model::JobNumbers::Counted().Of(job), Index(node),
+                         Seconds(silent)));
   }
 }
 

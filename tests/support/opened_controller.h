@@ -118,6 +118,13 @@ class OpenedController : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.error().message;
     EXPECT_EQ(controller_->WhyViewIsStale(), "");
   }
+  // The same, and the agent of the connection is heard then.
+  void StepHearing(std::uint64_t connection, Duration later) {
+    v1::AgentMessage beat;
+    beat.mutable_heartbeat()->set_number(1);
+    controller_->world().OnAgent(connection, beat);
+    Step(later);
+  }
   // `connection` says `message`.
   void Hear(std::uint64_t connection, const v1::AgentMessage& message) {
     controller_->world().OnAgent(connection, message);

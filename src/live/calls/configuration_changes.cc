@@ -218,10 +218,7 @@ void ConfigurationChanges::Apply(const engine::SharedConfiguration& next) {
   const LiveState& state = context_.state();
   for (std::size_t i = 0; i < state.nodes.size(); ++i) {
     const NodeId id = NodeAt(i);
-    const LiveNode& node = state.nodes[id];
-    const int gpus = state.cluster.nodes[i].gpus;
-    if (node.connection && !node.available && !node.drained && gpus > 0 &&
-        node.hello.gpus() == gpus) {
+    if (state.cluster.nodes[i].gpus > 0 && state.nodes.MayOpen(id)) {
       context_.Add(model::fact::NodeUp{.node = id});
     }
   }

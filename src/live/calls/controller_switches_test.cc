@@ -59,7 +59,8 @@ TEST_F(ControllerSwitchesTest, WhilePausedNothingStartsAndWhatRunsGoesOn) {
   EXPECT_EQ(StateOf(running), v1::COMPLETED) << "its end is a fact";
   EXPECT_EQ(KindsHeard(10), "forget ");
   EXPECT_FALSE(controller_->engine().next_wakeup().has_value());
-  Step(seconds(30));
+  StepHearing(10, seconds(30));
+  Heard(10);
   EXPECT_NE(StateOf(waiting), v1::STARTING);
   EXPECT_FALSE(Call(Paused(false)).switches().switches().paused().on());
   EXPECT_EQ(KindsHeard(10), "start ");

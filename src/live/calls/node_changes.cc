@@ -155,10 +155,8 @@ void NodeChanges::AddDrains(const Call& call, const v1::DrainRequest& request,
 }
 
 void NodeChanges::AddUndrain(NodeId id) {
-  const LiveNode& node = context_.state().nodes[id];
-  const int configured = context_.state().cluster.nodes[Index(id)].gpus;
   context_.Add(model::fact::NodeUndrained{.node = id});
-  if (node.connection && !node.available && node.hello.gpus() == configured) {
+  if (context_.state().nodes.MayOpen(id)) {
     context_.Add(model::fact::NodeUp{.node = id});
   }
 }

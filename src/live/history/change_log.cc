@@ -166,6 +166,11 @@ void ChangeLog::NoteLost(NodeId node) {
            state_.cluster.nodes[Index(node)].name, Seconds(silent) / state_.options.time_scale)});
 }
 
+void ChangeLog::NoteSilent(NodeId node) {
+  changes_.push_back({.line = "node " + state_.cluster.nodes[Index(node)].name +
+                              ": silent: it gets no other jobs until its agent is heard again"});
+}
+
 void ChangeLog::NoteUp(NodeId node) {
   changes_.push_back({.line = "node " + state_.cluster.nodes[Index(node)].name + ": up"});
 }

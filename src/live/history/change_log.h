@@ -25,6 +25,7 @@ class ChangeLog {
   void NoteConfigured(const engine::Configuration& next, TimePoint at);
   // The node's lease is over. REQUIRES: the state has not noted it.
   void NoteLost(NodeId node);
+  void NoteSilent(NodeId node);
   // The node's agent is there, and its lease did not run.
   void NoteUp(NodeId node);
   // What has been noted is in the journal: its next entry. `again`: it was there before, so that

@@ -63,7 +63,7 @@ TEST_F(LiveMetricsTest, TheJournalHoldsThemOnceInTenSecondsAndOnlyChanges) {
   Step(seconds(1));
   EXPECT_EQ(store_.size(), blocks + 1);
   EXPECT_EQ(Known(), (std::vector<Metric>{{"loss", 0}, {"steps", 1}}));
-  Step(seconds(20));
+  StepHearing(10, seconds(20));
   Say({{"loss", 0}, {"steps", 1}});
   EXPECT_EQ(store_.size(), blocks + 1);
 }
@@ -80,7 +80,7 @@ TEST_F(LiveMetricsTest, ALastWordIsHeardAtOnceUnlessTheJobIsDone) {
   Tell(10, With(Report(1, 2, v1::AttemptReport::EXITED), {{"loss", 1}}));
   EXPECT_EQ(StateOf(1), v1::COMPLETED);
   const std::size_t blocks = store_.size();
-  Step(seconds(30));
+  StepHearing(10, seconds(30));
   EXPECT_EQ(store_.size(), blocks);
 }
 
@@ -95,7 +95,7 @@ TEST_F(LiveMetricsTest, WhatNoSupervisorSaysIsIgnored) {
   }
   Say(many);
   EXPECT_EQ(Known().size(), kMaxMetrics);
-  Step(seconds(20));
+  StepHearing(10, seconds(20));
   Say(many);
   EXPECT_EQ(store_.size(), blocks + 1) << "names that do not fit are not told again";
 }

@@ -8,6 +8,12 @@
 #include "model/job_fields.h"
 
 namespace trainyard::live {
+namespace {
+
+// An agent that is started anew is back sooner.
+constexpr Duration kReconnect = std::chrono::seconds(2);
+
+}  // namespace
 
 LiveNodes::LiveNodes(const LiveOptions& options, const Cluster& cluster,
                      model::TouchedIds<NodeId>& touched)
@@ -94,10 +100,11 @@ void LiveNodes::Join(std::uint64_t connection, const v1::Hello& hello, TimePoint
   connections_[connection] = id;
 }
 
-std::optional<NodeId> LiveNodes::Leave(std::uint64_t connection) {
+std::optional<NodeId> LiveNodes::Leave(std::uint64_t connection, TimePoint now) {
   const std::optional<NodeId> node = At(connection);
   if (node) {
     Edit(*node).connection.reset();
+    Edit(*node).left = now;
     connections_.erase(connection);
   }
   return node;
@@ -145,9 +152,12 @@ void LiveNodes::Note(const model::Event& event) {
       node.finish_until.reset();
       return;
     case model::EventKind::kNodeCordoned:
-      node.drained = true;
       node.available = false;
-      node.finish_until = event.As<model::fact::NodeCordoned>().until;
+      if (const TimePoint until = event.As<model::fact::NodeCordoned>().until;
+          until != kUntilHeard) {
+        node.drained = true;
+        node.finish_until = until;
+      }
       return;
     case model::EventKind::kNodeUndrained:
       node.drained = false;
@@ -183,6 +193,40 @@ std::optional<TimePoint> LiveNodes::next_end() const {
   return next;
 }
 
+std::optional<TimePoint> LiveNodes::SilentFrom(const LiveNode& node) const {
+  if (!node.alive || !node.available) {
+    return std::nullopt;
+  }
+  const TimePoint missed = node.heard + options_.Scaled(2 * options_.heartbeat);
+  return node.connection || node.left == kEndOfTime
+             ? missed
+             : std::min(missed, node.left + options_.Scaled(kReconnect));
+}
+
+std::vector<NodeId> LiveNodes::FallenSilent(TimePoint now) const {
+  std::vector<NodeId> silent;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (const std::optional<TimePoint> from = SilentFrom(nodes_[i]); from && *from < now) {
+      silent.push_back(NodeAt(i));
+    }
+  }
+  return silent;
+}
+
+std::optional<TimePoint> LiveNodes::next_silence() const {
+  std::optional<TimePoint> next;
+  for (const LiveNode& node : nodes_) {
+    next = base::Earlier(next, SilentFrom(node));
+  }
+  return next ? std::optional(*next + Duration{1}) : std::nullopt;
+}
+
+bool LiveNodes::MayOpen(NodeId id) const {
+  const LiveNode& node = nodes_[Index(id)];
+  return node.connection && !node.available && !node.drained &&
+         node.hello.gpus() == cluster_.nodes[Index(id)].gpus;
+}
+
 std::vector<NodeId> LiveNodes::PastDeadline(TimePoint now) const {
   std::vector<NodeId> over;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -204,6 +248,7 @@ std::optional<TimePoint> LiveNodes::next_deadline() const {
 void LiveNodes::Restart(TimePoint now) {
   for (LiveNode& node : nodes_) {
     node.heard = now;
+    node.left = kEndOfTime;
     node.told_data = nullptr;  // snapshots do not know it
   }
 }

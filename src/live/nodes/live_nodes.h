@@ -21,9 +21,13 @@
 
 namespace trainyard::live {
 
+// NodeCordoned::until of a node whose agent is silent: it gets no other jobs until it is heard.
+inline constexpr TimePoint kUntilHeard{Duration{-1}};
+
 struct LiveNode {
   std::optional<std::uint64_t> connection;
-  bool alive = false;  // its lease runs
+  TimePoint left = kEndOfTime;  // when its last connection was lost
+  bool alive = false;           // its lease runs
   bool drained = false;
   bool available = false;  // as the engine knows it
   // Where it is drained and jobs on it may run on until they end: when they must leave at the
@@ -66,7 +70,7 @@ class LiveNodes {
   // The agent speaks for its node from now on, and its lease runs. REQUIRES: it may join.
   void Join(std::uint64_t connection, const v1::Hello& hello, TimePoint now);
   // The connection is gone: the node whose it was.
-  std::optional<NodeId> Leave(std::uint64_t connection);
+  std::optional<NodeId> Leave(std::uint64_t connection, TimePoint now);
   void Hear(NodeId node, TimePoint now) { Edit(node).heard = now; }
   // The agent tells of its data sets: what the engine must be told. Null: nothing new.
   [[nodiscard]] std::shared_ptr<const model::NodeData> HearData(NodeId node,
@@ -78,6 +82,12 @@ class LiveNodes {
   [[nodiscard]] std::vector<NodeId> Expired(TimePoint now) const;
   // When the next lease is over.
   [[nodiscard]] std::optional<TimePoint> next_end() const;
+  // The nodes that may get jobs, though their agents have lost their connections or missed two
+  // heartbeats; and when the next one is to be counted among these.
+  [[nodiscard]] std::vector<NodeId> FallenSilent(TimePoint now) const;
+  [[nodiscard]] std::optional<TimePoint> next_silence() const;
+  // Whether the node may get jobs again: its agent speaks and has the GPUs of the configuration.
+  [[nodiscard]] bool MayOpen(NodeId node) const;
   // The drained nodes on which jobs may finish, with a deadline at or before `now`; and the next
   // deadline.
   [[nodiscard]] std::vector<NodeId> PastDeadline(TimePoint now) const;
@@ -95,6 +105,7 @@ class LiveNodes {
     return nodes_[Index(node)];
   }
   [[nodiscard]] std::optional<TimePoint> EndOf(const LiveNode& node) const;
+  [[nodiscard]] std::optional<TimePoint> SilentFrom(const LiveNode& node) const;
 
   const LiveOptions& options_;
   const Cluster& cluster_;

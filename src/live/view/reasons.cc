@@ -406,10 +406,11 @@ std::string Reasons::WhyNotItsDevices(const JobSpec& job) {
   return text;
 }
 
-// "; drained: n0; down: n2, n3; with another number of GPUs: n4": the nodes that are away and whose
-// GPUs the job may have.
+// "; drained: n0; silent: n1; down: n2, n3; with another number of GPUs: n4": the nodes that are
+// away and whose GPUs the job may have.
 std::string Reasons::NodesAway(const JobSpec& job) const {
   std::vector<std::string> drained;
+  std::vector<std::string> silent;
   std::vector<std::string> down;
   std::vector<std::string> other;
   for (std::size_t i = 0; i < view_.nodes.size(); ++i) {
@@ -420,11 +421,12 @@ std::string Reasons::NodesAway(const JobSpec& job) const {
     }
     if (node.connected && node.reported->hello.gpus() != spec.gpus) {
       other.push_back(spec.name);
-    } else if ((node.drained || !node.alive) && MayLieOn(job, NodeAt(i))) {
-      (node.drained ? drained : down).push_back(spec.name);
+    } else if ((node.drained || !node.available) && MayLieOn(job, NodeAt(i))) {
+      (node.drained ? drained : node.alive ? silent : down).push_back(spec.name);
     }
   }
   return (drained.empty() ? "" : "; drained: " + FirstNames(drained)) +
+         (silent.empty() ? "" : "; silent: " + FirstNames(silent)) +
          (down.empty() ? "" : "; down: " + FirstNames(down)) +
          (other.empty() ? "" : "; with another number of GPUs: " + FirstNames(other));
 }

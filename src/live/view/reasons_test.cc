@@ -278,7 +278,7 @@ TEST_F(ReasonsTest, AJobThatUnderstatesItsDurationGivesWay) {
   Step(seconds(3));
   EXPECT_EQ(StatusOf(liar).state(), v1::RUNNING);
   for (int second = 0; second < 30; ++second) {
-    Step(seconds(1));
+    StepHearing(1, seconds(1));
   }
   EXPECT_EQ(StatusOf(liar).state(), v1::STOPPING);
   EXPECT_EQ(StatusOf(honest).state(), v1::STARTING);

@@ -190,6 +190,7 @@ class SiaAsPublished final : public policies::Sia {
   [[nodiscard]] std::string_view name() const override { return "sia-published"; }
 
  private:
+  [[nodiscard]] bool CountsWhatIsLeft() const override { return false; }
   [[nodiscard]] std::vector<Demand> Allocate(const Snapshot& snapshot,
                                              policies::SiaMemory& last) const override {
     return PublishedRound(snapshot, settings(), seed_, last).Take();

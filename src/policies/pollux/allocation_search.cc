@@ -448,6 +448,17 @@ void SearchProblem::Repair(AllocationMatrix& matrix, RandomStream& random) const
   }
 }
 
+bool SearchProblem::IsHarmed(std::size_t job, std::span<const std::uint8_t> row) const {
+  const std::optional<RestOfJob>& rest = jobs[job].rest;
+  const std::span<const std::uint8_t> held = base.row(job);
+  if (!rest || std::equal(row.begin(), row.end(), held.begin()) ||
+      std::accumulate(row.begin(), row.end(), 0) < std::accumulate(held.begin(), held.end(), 0)) {
+    return false;
+  }
+  const double speedup = jobs[job].Speedup(row);
+  return !(speedup > 0) || rest->Worth(speedup, jobs[job].held_speedup) <= jobs[job].held_speedup;
+}
+
 Objectives ObjectivesOf(const SearchProblem& problem, const AllocationMatrix& matrix) {
   double inverse = 0;  // of the speedups, summed
   double speedups = 0;
@@ -458,7 +469,7 @@ Objectives ObjectivesOf(const SearchProblem& problem, const AllocationMatrix& ma
     speedups += speedup;
     const std::span<const std::uint8_t> held = problem.base.row(job);
     const bool stays = std::equal(row.begin(), row.end(), held.begin());
-    const double counted = speedup * problem.weight * (stays ? 1 : problem.jobs[job].if_moved);
+    const double counted = problem.weight * (stays ? speedup : problem.jobs[job].Moved(speedup));
     inverse += 1 / (counted + kLeastSpeedup);
     for (std::size_t node = 0; node < row.size(); ++node) {
       in_use[node] |= row[node];

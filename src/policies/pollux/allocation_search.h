@@ -5,6 +5,7 @@
 // diverse.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "policies/pollux/random_stream.h"
+#include "policies/rest_of_job.h"
 #include "trainyard/state.h"
 
 namespace trainyard::policies {
@@ -58,8 +60,17 @@ struct SearchJob {
   std::vector<int> usable{};
   // By how much its speedup counts less wherever it is moved: 0 to 1.
   double if_moved = 1;
+  // What is left of it, and its speedup by what it holds, > 0: a move that it would end later by
+  // counts less than to stay. None: not known.
+  std::optional<RestOfJob> rest{};
+  double held_speedup = 0;
 
   [[nodiscard]] double Speedup(std::span<const std::uint8_t> row) const;
+  // What a speedup counts for if the job is moved for it.
+  [[nodiscard]] double Moved(double speedup) const {
+    const double often = speedup * if_moved;
+    return rest && speedup > 0 ? std::min(often, rest->Worth(speedup, held_speedup)) : often;
+  }
 };
 
 struct SearchProblem {
@@ -73,6 +84,9 @@ struct SearchProblem {
   // Makes a matrix one that can be: jobs separated, no job above its most (which GPUs it loses is
   // random) or with GPUs that it does not use, and no node above its capacity, by priority.
   void Repair(AllocationMatrix& matrix, RandomStream& random) const;
+  // Whether the row is another one than the job holds, with as many GPUs or more, and yet it would
+  // end later by it than if it stayed.
+  [[nodiscard]] bool IsHarmed(std::size_t job, std::span<const std::uint8_t> row) const;
 };
 
 // Both to be minimised.

@@ -177,6 +177,35 @@ TEST(KeepPlacesTest, JobsThatNeedNotMoveStay) {
   EXPECT_EQ(TextOf(KeepPlaces(problem, Matrix(".1 2. 2."))), ".1 .2 2.");
 }
 
+// A job with 1 GPU that ends in `left` seconds, and pays 30 s for any change.
+SearchProblem NearlyDone(double left) {
+  SearchProblem problem = Problem({Linear(4), Linear(4)}, {4, 4});
+  problem.base = Matrix("1. .1");
+  problem.jobs[0].held_speedup = 1;
+  problem.jobs[0].rest = RestOfJob{.work = left, .stay = left, .cost = 30};
+  return problem;
+}
+
+TEST(AllocationSearchTest, AMoveThatAJobWouldEndLaterByCountsLessThanToStay) {
+  const SearchProblem problem = NearlyDone(36);  // 4 GPUs: 30 s and 9 s
+  EXPECT_DOUBLE_EQ(problem.jobs[0].Moved(4), 36.0 / 39);
+  EXPECT_GT(ObjectivesOf(problem, Matrix("4. .1")).unfitness,
+            ObjectivesOf(problem, Matrix("1. .1")).unfitness);
+  EXPECT_TRUE(problem.IsHarmed(0, Matrix("4. .1").row(0)));
+  EXPECT_TRUE(problem.IsHarmed(0, Matrix(".1 1.").row(0)));
+  EXPECT_FALSE(problem.IsHarmed(0, Matrix("1. .1").row(0)));
+  EXPECT_FALSE(problem.IsHarmed(0, Matrix(".. .1").row(0)));  // what others gain by that counts
+  EXPECT_FALSE(problem.IsHarmed(1, Matrix("1. .4").row(1)));  // nothing is known of it
+  EXPECT_FALSE(NearlyDone(41).IsHarmed(0, Matrix("4. .1").row(0)));
+}
+
+TEST(KeepPlacesTest, AJobThatWouldEndLaterGoesBack) {
+  EXPECT_EQ(TextOf(KeepPlaces(NearlyDone(36), Matrix("4. .2"))), "1. .2");
+  EXPECT_EQ(TextOf(KeepPlaces(NearlyDone(41), Matrix("4. .2"))), "4. .2");
+  // Another job has its place.
+  EXPECT_EQ(TextOf(KeepPlaces(NearlyDone(36), Matrix(".4 4."))), "1. .4");
+}
+
 TEST(KeepPlacesTest, WhoMovesHasLostItsPlace) {
   SearchProblem problem = Problem({Linear(4), Linear(4)}, {4, 4});
   problem.base = Matrix("2. ..");

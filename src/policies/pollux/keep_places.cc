@@ -36,14 +36,19 @@ class KeptPlaces {
            chosen_.IsDistributed(job) == problem_.base.IsDistributed(job);
   }
 
-  // Those that are as before stay, and the others find places around them, the largest first: on
+  // Whether the job is to go back to what it holds, if that can be.
+  [[nodiscard]] bool Returns(std::size_t job, std::span<const std::uint8_t> row) const {
+    return IsAsBefore(job) || problem_.IsHarmed(job, row);
+  }
+
+  // Those that return stay, and the others find places around them, the largest first: on
   // the fullest node with room. False: one finds none.
   bool PlaceAround() {
     matrix_ = AllocationMatrix(chosen_.jobs(), chosen_.nodes());
     Clear();
     std::vector<std::size_t> others;
     for (std::size_t job = 0; job < chosen_.jobs(); ++job) {
-      if (!IsAsBefore(job)) {
+      if (!Returns(job, chosen_.row(job))) {
         others.push_back(job);
       } else if (!Put(job, problem_.base.row(job))) {
         return false;
@@ -112,7 +117,7 @@ class KeptPlaces {
     for (std::size_t job = 0; job < matrix_.jobs(); ++job) {
       const std::span<const std::uint8_t> base = problem_.base.row(job);
       const std::span<std::uint8_t> row = matrix_.row(job);
-      if (std::equal(row.begin(), row.end(), base.begin()) || !IsAsBefore(job)) {
+      if (std::equal(row.begin(), row.end(), base.begin()) || !Returns(job, row)) {
         continue;
       }
       const std::vector<std::uint8_t> moved(row.begin(), row.end());

@@ -16,6 +16,7 @@
 #include "policies/at_intervals.h"
 #include "policies/policies.h"
 #include "policies/pollux/keep_places.h"
+#include "policies/rest_of_job.h"
 
 namespace trainyard::policies {
 namespace {
@@ -297,6 +298,9 @@ SearchProblem Pollux::ProblemOf(std::span<const JobView> jobs, const Snapshot& s
     LeaveOut(*job.spec, cluster, classes, problem.jobs.back());
     problem.jobs.back().if_moved = IfMoved(job, last.held.at(job.id).restarts, snapshot);
     FillRow(job.grant, problem.base.row(row));
+    SearchJob& made = problem.jobs.back();
+    made.held_speedup = made.Speedup(problem.base.row(row));
+    made.rest = made.held_speedup > 0 ? RestOf(job, *snapshot.costs) : std::nullopt;
   }
   Complete(problem);
   return problem;

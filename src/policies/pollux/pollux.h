@@ -51,7 +51,7 @@ class Pollux : public Policy {
   explicit Pollux(const PolluxSettings& settings) : settings_(settings) {}
   [[nodiscard]] std::string_view name() const override { return "pollux"; }
   [[nodiscard]] PolicyTraits traits() const final {
-    return {.needs = {.gpu_types = TypeSupport::kOne},
+    return {.needs = {.work_left = CountsWhatIsLeft(), .gpu_types = TypeSupport::kOne},
             .may = {.resize = true, .name_gpus = true, .take_others = true, .ignore_stay = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const final {
@@ -62,6 +62,8 @@ class Pollux : public Policy {
  private:
   // The rules in which the published program differs.
 
+  // Whether a job is not moved that would end later by it, where what is left of it is known.
+  [[nodiscard]] virtual bool CountsWhatIsLeft() const { return true; }
   // How many nodes a fair share of so many GPUs is taken to lie on.
   [[nodiscard]] virtual int NodesOfShare(int gpus, const Cluster& cluster) const;
   // A job of which no goodput is known.

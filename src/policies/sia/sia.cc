@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "policies/at_intervals.h"
 #include "policies/policies.h"
+#include "policies/rest_of_job.h"
 #include "policies/sia/assignment.h"
 #include "policies/sia/job_choices.h"
 #include "policies/sia/node_places.h"
@@ -178,13 +179,19 @@ class SiaAllocation {
   [[nodiscard]] AssignmentJob ProgramJobOf(const Candidate& candidate) const {
     const JobView& view = candidate.view;
     const double factor = view.grant != nullptr ? IfMoved(view) : 1;
+    // What it has may be worth nothing that is known.
+    const double held_worth = candidate.held ? candidate.choices[*candidate.held].worth : 0;
+    const std::optional<RestOfJob> rest =
+        held_worth > 0 ? RestOf(view, *snapshot_.costs) : std::nullopt;
     AssignmentJob job;
     job.choices.reserve(candidate.choices.size());
     for (std::size_t i = 0; i < candidate.choices.size(); ++i) {
       const JobChoice& choice = candidate.choices[i];
       // Never quite nothing, of which there is no negative power.
       constexpr double kLeast = 1e-6;
-      const double worth = choice.worth * (candidate.held == i ? 1 : std::max(factor, kLeast));
+      const double often = choice.worth * factor;
+      const double moved = rest ? std::min(often, rest->Worth(choice.worth, held_worth)) : often;
+      const double worth = candidate.held == i ? choice.worth : std::max(moved, kLeast);
       const double rank = choice.untried ? 0 : candidate.held == i ? 1 : 2 + static_cast<double>(i);
       job.choices.push_back(
           {.kind = choice.configuration.kind,

@@ -48,7 +48,7 @@ class Sia : public Policy {
   explicit Sia(const SiaSettings& settings) : settings_(settings) {}
   [[nodiscard]] std::string_view name() const override { return "sia"; }
   [[nodiscard]] PolicyTraits traits() const final {
-    return {.needs = {},
+    return {.needs = {.work_left = CountsWhatIsLeft()},
             .may = {.resize = true, .name_gpus = true, .take_others = true, .ignore_stay = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const final {
@@ -62,6 +62,8 @@ class Sia : public Policy {
  private:
   // The rules in which the published program differs.
 
+  // Whether a job is not moved that would end later by it, where what is left of it is known.
+  [[nodiscard]] virtual bool CountsWhatIsLeft() const { return true; }
   // Which job holds what until the next allocation.
   [[nodiscard]] virtual std::vector<Demand> Allocate(const Snapshot& snapshot,
                                                      SiaMemory& last) const;
