@@ -129,6 +129,9 @@ struct JobTraits {
   // Which jobs have to end first, and how; and the tasks of an array and how many of them may run
   // at a time. Texts of src/model/conditions.h; the engine heeds them, no component has to.
   std::string dependency;
+  // Where the dependency cannot be met any more the job waits on, for its user to change or cancel
+  // it. Otherwise it is declined then.
+  bool keep_on_invalid_dep = false;
   std::string array;
   // As the accounting of another scheduler calls it: whose account it is on, and the user's name
   // for it, which several jobs may share. No component goes by them.

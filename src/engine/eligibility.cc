@@ -14,6 +14,17 @@ namespace {
 
 bool HasEnded(model::JobPhase phase) { return phase >= model::JobPhase::kCompleted; }
 
+// What has become of jobs that are waited for.
+struct WaitedEnds {
+  bool waits = false;  // some have not ended
+  bool failed = false;
+
+  void Note(model::JobPhase phase) {
+    waits = waits || !HasEnded(phase);
+    failed = failed || (HasEnded(phase) && phase != model::JobPhase::kCompleted);
+  }
+};
+
 const JobTraits& TraitsOf(const model::JobRecord& job) {
   return model::PartOf<JobTraits>(*job.spec);
 }
@@ -136,7 +147,7 @@ void Eligibility::AddWaits(JobId first, Unit& unit) {
 
 void Eligibility::Watch(JobId first, const Unit& unit) {
   for (const Wait& wait : unit.waits) {
-    for (const auto& [job, count] : wait.jobs) {
+    for (const auto& [job, count] : Watched(wait)) {
       for (std::size_t i = Index(job); i < Index(job) + count; ++i) {
         std::vector<JobId>& watchers = watchers_[JobAt(i)];
         if (watchers.empty() || watchers.back() != first) {
@@ -287,38 +298,80 @@ Eligibility::Verdict Eligibility::JudgeStarts(const Wait& wait) const {
   return Verdict::kMet;
 }
 
-Eligibility::Verdict Eligibility::Judge(const Wait& wait) const {
+// The task with the index that the job has in its own array, of the array that is named, or of
+// which a task is, as in Slurm. Where there is none, or the job is in no array: what is named.
+Eligibility::Jobs Eligibility::CorrespondingTo(JobId job, const Jobs& jobs) const {
+  const std::optional<std::pair<JobId, std::int64_t>> task = TaskOf(job);
+  const auto array = arrays_.find(UnitOf(jobs.first));
+  if (!task || array == arrays_.end()) {
+    return jobs;
+  }
+  const auto& [first, indices] = *array;
+  const auto at = std::lower_bound(indices.begin(), indices.end(), task->second);
+  return at == indices.end() || *at != task->second
+             ? jobs
+             : Jobs(JobAt(Index(first) +
+                          static_cast<std::size_t>(std::distance(indices.begin(), at))),
+                    1);
+}
+
+// All jobs for which some task of a unit may wait by it.
+std::vector<Eligibility::Jobs> Eligibility::Watched(const Wait& wait) const {
+  std::vector<Jobs> jobs = wait.jobs;
+  if (wait.kind == model::Condition::Kind::kAfterCorr) {
+    for (Jobs& each : jobs) {
+      const auto array = arrays_.find(UnitOf(each.first));
+      each = array == arrays_.end()
+                 ? each
+                 : Jobs(array->first, static_cast<std::uint32_t>(array->second.size()));
+    }
+  }
+  return jobs;
+}
+
+// The jobs for which the job, of the unit with that wait, waits by it.
+std::vector<Eligibility::Jobs> Eligibility::WaitedFor(const Wait& wait, JobId job) const {
+  std::vector<Jobs> jobs = wait.jobs;
+  if (wait.kind == model::Condition::Kind::kAfterCorr) {
+    for (Jobs& each : jobs) {
+      each = CorrespondingTo(job, each);
+    }
+  }
+  return jobs;
+}
+
+Eligibility::Verdict Eligibility::Judge(const Wait& wait, JobId job) const {
   if (wait.kind == model::Condition::Kind::kAfter) {
     return JudgeStarts(wait);
   }
-  bool waits = false;
-  bool failed = false;
-  for (const auto& [first, count] : wait.jobs) {
+  WaitedEnds ends;
+  const bool by_task = wait.kind == model::Condition::Kind::kAfterCorr;
+  for (const Jobs& named : wait.jobs) {
+    const auto [first, count] = by_task ? CorrespondingTo(job, named) : named;
     for (std::size_t i = Index(first); i < Index(first) + count; ++i) {
-      const model::JobPhase phase = jobs_[JobAt(i)].phase.get();
-      waits = waits || !HasEnded(phase);
-      failed = failed || (HasEnded(phase) && phase != model::JobPhase::kCompleted);
+      ends.Note(jobs_[JobAt(i)].phase.get());
     }
   }
   switch (wait.kind) {
     case model::Condition::Kind::kAfterOk:
-      return failed ? Verdict::kNever : waits ? Verdict::kWaits : Verdict::kMet;
+    case model::Condition::Kind::kAfterCorr:
+      return ends.failed ? Verdict::kNever : ends.waits ? Verdict::kWaits : Verdict::kMet;
     case model::Condition::Kind::kAfterNotOk:
-      return failed ? Verdict::kMet : waits ? Verdict::kWaits : Verdict::kNever;
+      return ends.failed ? Verdict::kMet : ends.waits ? Verdict::kWaits : Verdict::kNever;
     case model::Condition::Kind::kAfterAny:
     case model::Condition::Kind::kSingleton:
-      return waits ? Verdict::kWaits : Verdict::kMet;
+      return ends.waits ? Verdict::kWaits : Verdict::kMet;
     case model::Condition::Kind::kAfter:
       break;
   }
   return Verdict::kWaits;
 }
 
-Eligibility::Verdict Eligibility::Judge(const Unit& unit) const {
+Eligibility::Verdict Eligibility::Judge(const Unit& unit, JobId job) const {
   std::size_t met = 0;
   std::size_t never = 0;
   for (const Wait& wait : unit.waits) {
-    const Verdict verdict = Judge(wait);
+    const Verdict verdict = Judge(wait, job);
     met += verdict == Verdict::kMet ? 1 : 0;
     never += verdict == Verdict::kNever ? 1 : 0;
   }
@@ -335,15 +388,15 @@ std::string Eligibility::NumberText(JobId job) const {
               : model::TextOf({.job = numbers_.Of(job)});
 }
 
-std::string Eligibility::WhyNever(JobId first, const Unit& unit) const {
+std::string Eligibility::WhyNever(JobId job, const Unit& unit) const {
   std::string text =
-      "its dependency '" + TraitsOf(jobs_[first]).dependency + "' cannot be met any more";
+      "its dependency '" + TraitsOf(jobs_[job]).dependency + "' cannot be met any more";
   for (const Wait& wait : unit.waits) {
-    if (Judge(wait) != Verdict::kNever) {
+    if (Judge(wait, job) != Verdict::kNever) {
       continue;
     }
-    for (const auto& [job, count] : wait.jobs) {
-      for (std::size_t i = Index(job); i < Index(job) + count; ++i) {
+    for (const auto& [first, count] : WaitedFor(wait, job)) {
+      for (std::size_t i = Index(first); i < Index(first) + count; ++i) {
         const model::JobPhase phase = jobs_[JobAt(i)].phase.get();
         const bool completed = phase == model::JobPhase::kCompleted;
         if (HasEnded(phase) && completed == (wait.kind == model::Condition::Kind::kAfterNotOk)) {
@@ -367,21 +420,21 @@ void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
     return;
   }
   Unit& unit = found->second;
-  const Verdict verdict = Judge(unit);
-  if (verdict == Verdict::kNever) {
-    const std::string why = WhyNever(first, unit);
-    for (std::size_t i = Index(first); i < Index(first) + unit.count; ++i) {
-      if (IsDeferred(JobAt(i))) {
-        changes.impossible.emplace_back(JobAt(i), why);
-      }
+  const bool by_task = unit.waits_by_task();
+  const Verdict verdict = Judge(unit, first);
+  if (by_task || verdict == Verdict::kNever) {
+    NoteNever(first, unit, changes);
+  }
+  if (!by_task && verdict == Verdict::kNever) {
+    if (!TraitsOf(jobs_[first]).keep_on_invalid_dep) {
+      units_.erase(found);
     }
-    units_.erase(found);
     return;
   }
-  if (verdict == Verdict::kWaits) {
+  if (by_task || verdict == Verdict::kWaits) {
     AwaitDelays(first, unit);
   }
-  if (verdict == Verdict::kMet && MayBegin(first, now)) {
+  if ((by_task || verdict == Verdict::kMet) && MayBegin(first, now)) {
     Present(first, unit, changes);
   }
   if (unit.next == unit.count && unit.skipped.empty() && (unit.at_once == 0 || unit.active == 0)) {
@@ -389,15 +442,47 @@ void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
   }
 }
 
+// The jobs that can never start have to end, unless their user keeps them.
+void Eligibility::NoteNever(JobId first, const Unit& unit, Changes& changes) const {
+  const bool keeps = TraitsOf(jobs_[first]).keep_on_invalid_dep;
+  const bool by_task = unit.waits_by_task();
+  const std::string of_all = by_task || keeps ? std::string() : WhyNever(first, unit);
+  const auto waits_for_several = [&](JobId job) {
+    std::size_t others = 0;
+    for (const Wait& wait : unit.waits) {
+      for (const auto& [other, count] : WaitedFor(wait, job)) {
+        others += count;
+      }
+    }
+    return others > 1;
+  };
+  for (std::size_t i = Index(first); i < Index(first) + unit.count; ++i) {
+    const JobId job = JobAt(i);
+    if (!IsDeferred(job)) {
+      continue;
+    }
+    const bool never = !by_task || Judge(unit, job) == Verdict::kNever;
+    if (never ? keeps : waits_for_several(job)) {
+      jobs_.Touch(job);  // it may have another reason now
+    } else if (never) {
+      changes.impossible.emplace_back(job, by_task ? WhyNever(job, unit) : of_all);
+    }
+  }
+}
+
 // The tasks that have their turn.
 void Eligibility::Present(JobId first, Unit& unit, Changes& changes) const {
+  const bool by_task = unit.waits_by_task();
   const auto has_room = [&unit] { return unit.at_once == 0 || unit.active < unit.at_once; };
+  const auto has_to_wait = [&](JobId job) {
+    return IsHeld(job) || (by_task && Judge(unit, job) != Verdict::kMet);
+  };
   const auto present = [&](JobId job) {
     ++unit.active;
     changes.eligible.push_back(job);
   };
   for (auto job = unit.skipped.begin(); job != unit.skipped.end() && has_room();) {
-    if (IsDeferred(*job) && IsHeld(*job)) {
+    if (IsDeferred(*job) && has_to_wait(*job)) {
       ++job;
       continue;
     }
@@ -411,7 +496,7 @@ void Eligibility::Present(JobId first, Unit& unit, Changes& changes) const {
     if (Index(job) >= jobs_.size() || !IsDeferred(job)) {
       continue;  // it has been cancelled
     }
-    if (IsHeld(job)) {
+    if (has_to_wait(job)) {
       unit.skipped.insert(job);
     } else {
       present(job);
@@ -446,12 +531,16 @@ Deferral Eligibility::WhyDeferred(JobId job) const {
   if (unit == units_.end()) {
     return why;
   }
+  const Verdict verdict = Judge(unit->second, job);
+  if (verdict == Verdict::kNever) {
+    why.never = WhyNever(job, unit->second);
+  }
   for (const Wait& wait : unit->second.waits) {
-    for (const auto& [other, count] : wait.jobs) {
+    for (const auto& [other, count] : WaitedFor(wait, job)) {
       for (std::size_t i = Index(other); i < Index(other) + count && !why.after; ++i) {
         const bool is_over =
             HasEnded(jobs_[JobAt(i)].phase.get()) && wait.kind != model::Condition::Kind::kAfter;
-        if (!is_over && Judge(unit->second) != Verdict::kMet) {
+        if (!is_over && verdict != Verdict::kMet) {
           why.after = JobAt(i);
         }
       }

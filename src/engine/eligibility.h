@@ -24,6 +24,7 @@ namespace trainyard::engine {
 struct Deferral {
   bool held = false;             // by its user
   std::optional<JobId> after{};  // this job has to end first, with others perhaps
+  std::string never{};           // its dependency cannot be met any more, for this reason
   std::optional<TimePoint> begin{};
   int at_once = 0;  // so many tasks of its array run
 };
@@ -127,8 +128,14 @@ class Eligibility {
     std::uint32_t active = 0;   // of those presented, how many have not ended
     bool any = false;           // one of the waits is enough
     std::vector<Wait> waits{};
-    std::set<JobId> skipped{};  // held when it was their turn
+    std::set<JobId> skipped{};  // held when it was their turn, or one of kAfterCorr to wait for
     void Serialize(StateStream& state) { state(count, at_once, next, active, any, waits, skipped); }
+    // Whether tasks wait for jobs that are not the same for all of them.
+    [[nodiscard]] bool waits_by_task() const {
+      return std::any_of(waits.begin(), waits.end(), [](const Wait& wait) {
+        return wait.kind == model::Condition::Kind::kAfterCorr;
+      });
+    }
   };
 
   [[nodiscard]] static TimePoint NextOf(const Times& times) {
@@ -143,12 +150,16 @@ class Eligibility {
   [[nodiscard]] std::optional<TimePoint> StartOf(JobId job) const;
   void AwaitDelays(JobId first, const Unit& unit);
   [[nodiscard]] Verdict JudgeStarts(const Wait& wait) const;
-  [[nodiscard]] Verdict Judge(const Wait& wait) const;
-  [[nodiscard]] Verdict Judge(const Unit& unit) const;
+  [[nodiscard]] std::vector<Jobs> Watched(const Wait& wait) const;
+  [[nodiscard]] Jobs CorrespondingTo(JobId job, const Jobs& jobs) const;
+  [[nodiscard]] std::vector<Jobs> WaitedFor(const Wait& wait, JobId job) const;
+  [[nodiscard]] Verdict Judge(const Wait& wait, JobId job) const;
+  [[nodiscard]] Verdict Judge(const Unit& unit, JobId job) const;
   [[nodiscard]] std::string NumberText(JobId job) const;
-  [[nodiscard]] std::string WhyNever(JobId first, const Unit& unit) const;
+  [[nodiscard]] std::string WhyNever(JobId job, const Unit& unit) const;
   [[nodiscard]] bool MayBegin(JobId first, TimePoint now) const;
   void Look(JobId first, TimePoint now, Changes& changes);
+  void NoteNever(JobId first, const Unit& unit, Changes& changes) const;
   void Present(JobId first, Unit& unit, Changes& changes) const;
   [[nodiscard]] std::optional<TimePoint> LimitOf(JobId job) const;
   [[nodiscard]] bool IsDeferred(JobId job) const { return jobs_.deferred().contains(job); }

@@ -16,24 +16,18 @@ namespace {
 constexpr int kMostMinutes = 60 * 24 * 366;
 
 using KindName = std::pair<std::string_view, Condition::Kind>;
-constexpr std::array<KindName, 5> kKinds{{{"after", Condition::Kind::kAfter},
+constexpr std::array<KindName, 6> kKinds{{{"after", Condition::Kind::kAfter},
                                           {"afterok", Condition::Kind::kAfterOk},
                                           {"afterany", Condition::Kind::kAfterAny},
                                           {"afternotok", Condition::Kind::kAfterNotOk},
+                                          {"aftercorr", Condition::Kind::kAfterCorr},
                                           {"singleton", Condition::Kind::kSingleton}}};
 
 Error BadDependency(std::string_view text) {
-  if (text.starts_with("aftercorr:")) {
-    return InvalidArgument(
-        "'" + std::string(text) +
-        "': tasks of an array wait for jobs together here, not each for the task of its index; "
-        "expected after:JOB, afterok:JOB, afterany:JOB, afternotok:JOB or singleton");
-  }
   return InvalidArgument("'" + std::string(text) +
                          "' is no dependency; expected afterok:JOB[:JOB...], afterany:JOB, "
-                         "afternotok:JOB, after:JOB[+MINUTES] or singleton, with ',' between "
-                         "several (or '?', if one is "
-                         "enough)");
+                         "afternotok:JOB, aftercorr:JOB, after:JOB[+MINUTES] or singleton, with "
+                         "',' between several (or '?', if one is enough)");
 }
 
 Result<Condition> ParseCondition(std::string_view text) {
@@ -185,6 +179,10 @@ std::string RangesText(const std::vector<std::int64_t>& indices) {
     i = last + 1;
   }
   return text;
+}
+
+bool WaitsByTask(const JobSpec& spec) {
+  return spec.traits && spec.traits->dependency.find("aftercorr:") != std::string::npos;
 }
 
 std::size_t CountOf(const JobSpec& spec) {

@@ -25,14 +25,22 @@ inline constexpr std::string_view kLostNoRequeue =
     "start again";
 
 struct Condition {
-  enum class Kind : std::uint8_t { kAfterOk, kAfterAny, kAfterNotOk, kSingleton, kAfter };
+  // Their places are those in snapshots.
+  enum class Kind : std::uint8_t {
+    kAfterOk,
+    kAfterAny,
+    kAfterNotOk,
+    kSingleton,
+    kAfter,
+    kAfterCorr,  // each task of an array for the task of its index; another job as by kAfterOk
+  };
   Kind kind{};
   std::vector<std::string> jobs{};  // numbers, in a trace names; none of kSingleton
   std::vector<int> minutes{};       // of kAfter, for each of the jobs: since it has started
 };
 
 // JobTraits::dependency: "afterok:12:13_4,afternotok:14", "afterany:12?afterok:13", "singleton",
-// "after:12+5": 5 minutes after the start of job 12.
+// "after:12+5": 5 minutes after the start of job 12, "aftercorr:12".
 struct Dependency {
   bool any = false;  // one of the conditions is enough
   std::vector<Condition> conditions;
@@ -59,6 +67,9 @@ inline constexpr std::int64_t kMostTaskIndex = 4'000'000;
 [[nodiscard]] Result<ArrayTasks> ParseArray(std::string_view text);
 // "3-7,9,12-199" of ascending indices. Long lists are cut and end with their number.
 [[nodiscard]] std::string RangesText(const std::vector<std::int64_t>& indices);
+
+// Whether each task of the array waits for jobs of its own (Condition::Kind::kAfterCorr).
+[[nodiscard]] bool WaitsByTask(const JobSpec& spec);
 
 // How many jobs the specification stands for.
 [[nodiscard]] std::size_t CountOf(const JobSpec& spec);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/conditions.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -53,9 +54,19 @@ TEST(DependencyTest, AStartMayBeWaitedForWithMinutes) {
   EXPECT_EQ(after.minutes, (std::vector<int>{5, 0}));
   EXPECT_EQ(TextOf(dependency.value()), "after:12+5:13_4,afterok:1");
   for (const char* const text : {"after", "after:", "after:+5", "after:1+", "after:1+x",
-                                 "after:1+-1", "after:1+99999999", "aftercorr:1"}) {
+                                 "after:1+-1", "after:1+99999999", "aftercorr", "aftercorr:"}) {
     EXPECT_FALSE(ParseDependency(text).ok()) << text;
   }
+}
+
+TEST(DependencyTest, TasksMayWaitForThoseOfTheirIndices) {
+  const Result<Dependency> dependency = ParseDependency("aftercorr:12:13,afterok:1");
+  ASSERT_TRUE(dependency.ok());
+  EXPECT_EQ(dependency.value().conditions.front().kind, Condition::Kind::kAfterCorr);
+  EXPECT_EQ(TextOf(dependency.value()), "aftercorr:12:13,afterok:1");
+  EXPECT_THAT(
+      ParseDependency("afterburstbuffer:1").error().message,
+      testing::HasSubstr("afternotok:JOB, aftercorr:JOB, after:JOB[+MINUTES] or singleton"));
 }
 
 }  // namespace

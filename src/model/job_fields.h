@@ -166,7 +166,9 @@ inline constexpr auto kTable = Table(
     Field(&JobTraits::begin, {"begin", "begin_s", {"begin"}}, {26}, kSeconds,
           {"TIME", "not before: 2h (from now), now+1hour, 18:00, 2026-11-21T18:00"}),
     Field(&JobTraits::dependency, {"dependency", "dependency", {"dependency"}}, {27}, kLongText,
-          {"LIST", "afterok:JOB[:JOB...], afterany:, afternotok: (',': all, '?': any), singleton"}),
+          {"LIST",
+           "afterok:JOB[:JOB...], afterany:, afternotok:, aftercorr:, after:JOB[+MINUTES], "
+           "singleton (',': all, '?': any)"}),
     Field(&JobTraits::array, {"array", "array", {"array"}}, {28}, kLongText,
           {"INDICES[%N]", "a task for each index, at most N at a time: 0-999%50, 1,3,8-20:4"}),
     Field(&JobTraits::account, {"account", "account", {"account"}}, {29}, kNone,
@@ -192,6 +194,9 @@ inline constexpr auto kTable = Table(
           {"NAME[:N],...", "licences of the cluster that it needs while it runs"}),
     Field(&JobTraits::no_requeue, {"no_requeue", "no_requeue", {"no_requeue"}}, {40}, kNone,
           {"", "never preempted once it runs; if its node fails it ends and does not start again"}),
+    Field(&JobTraits::keep_on_invalid_dep,
+          {"keep_on_invalid_dep", "keep_on_invalid_dep", {"keep_on_invalid_dep"}}, {41}, kNone,
+          {"", "keep it waiting, and not end it, once its dependency cannot be met any more"}),
     // What no user states.
     Field(&JobSpec::profile_row, {"profile_row"}, {12}),
     Field(&JobSpec::launch, {"launch"}, {13, 1}), Field(&JobTraits::avoided, {"avoided"}, {24}));

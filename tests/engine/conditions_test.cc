@@ -121,6 +121,80 @@ TEST(ConditionsTest, AJobWhoseDependencyCannotBeMetEnds) {
   EXPECT_EQ(result.start(6), 40) << "one of the two is enough";
 }
 
+// Tasks 0 to 3, one after another, each for 10 s.
+std::vector<JobSpec> FourTasks() {
+  JobTraits traits;
+  traits.array = "0-3%1";
+  return std::vector<JobSpec>(4, With(MakeJob(0, 1, 10), traits));
+}
+
+void AddTasks(std::vector<JobSpec>& jobs, JobTraits traits, int count) {
+  jobs.insert(jobs.end(), static_cast<std::size_t>(count),
+              With(MakeJob(1, 1, 10), std::move(traits)));
+}
+
+// As measured with Slurm 22.05.
+TEST(ConditionsTest, ATaskWaitsForTheTaskOfItsIndex) {
+  std::vector<JobSpec> jobs = FourTasks();
+  JobTraits traits;
+  traits.array = "2-5";
+  traits.dependency = "aftercorr:1";
+  AddTasks(jobs, traits, 4);
+  jobs.push_back(After(MakeJob(1, 1, 10), "aftercorr:1"));
+  traits.array = "0-1";
+  traits.dependency = "aftercorr:1_3";
+  AddTasks(jobs, traits, 2);
+  traits.dependency = "aftercorr:9,afterok:1_0";  // 9 is a job of its own
+  AddTasks(jobs, traits, 2);
+  const TestRun run{.jobs = jobs, .cluster = MakeCluster(1, 8)};
+  const TestResult result = RunTest(run);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_EQ(result.start(4), 30);
+  EXPECT_EQ(result.start(5), 40);
+  EXPECT_EQ(result.start(6), 40) << "there is no task 4: all of them";
+  EXPECT_EQ(result.start(8), 40) << "a job that is in no array waits for all of them";
+  EXPECT_EQ(result.start(9), 10) << "of the array whose task is named, the task of its own index";
+  EXPECT_EQ(result.start(10), 20);
+  EXPECT_EQ(result.start(12), 50) << "and for a job that is in no array as afterok";
+  EXPECT_EQ(RunTest(run, &result.journal).digest, result.digest);
+  EXPECT_EQ(Seconds(RunBesideForks(run)[4].first_start), 30) << "what is saved suffices";
+}
+
+TEST(ConditionsTest, WaitingTasksHeedTheLimitOfTheirArray) {
+  std::vector<JobSpec> jobs = FourTasks();
+  JobTraits traits;
+  traits.array = "0-3%1";
+  traits.dependency = "aftercorr:1";
+  traits.begin = AtSeconds(35);
+  AddTasks(jobs, traits, 4);
+  const TestResult result = RunTerms(jobs);
+  EXPECT_EQ(result.start(4), 35);
+  EXPECT_EQ(result.start(5), 45);
+  EXPECT_EQ(result.start(7), 65);
+}
+
+TEST(ConditionsTest, TasksWhoseJobHasFailedEndUnlessTheyAreKept) {
+  JobTraits limited;
+  limited.time_limit = FromSeconds(30);
+  for (const bool keeps : {false, true}) {
+    std::vector<JobSpec> jobs{With(MakeJob(0, 1, 100), limited)};
+    JobTraits traits;
+    traits.array = "0-1";
+    traits.dependency = "aftercorr:1";
+    traits.keep_on_invalid_dep = keeps;
+    AddTasks(jobs, traits, 2);
+    traits.array = "";
+    traits.dependency = "afterok:1";
+    jobs.push_back(With(MakeJob(1, 1, 10), traits));
+    jobs.push_back(After(MakeJob(1, 1, 10), "afternotok:1"));
+    const TestResult result = RunTerms(jobs);
+    for (const std::size_t job : {1U, 2U, 3U}) {
+      EXPECT_EQ(PhaseOf(result, job), keeps ? JobPhase::kArrived : JobPhase::kRejected) << job;
+    }
+    EXPECT_EQ(result.start(4), 30);
+  }
+}
+
 TEST(ConditionsTest, ASingletonWaitsForItsNamesakes) {
   std::vector<JobSpec> jobs{MakeJob(0, 1, 100), MakeJob(0, 1, 50), MakeJob(0, 1, 10),
                             After(MakeJob(1, 1, 10), "singleton"),
@@ -210,7 +284,7 @@ std::vector<JobSpec> RandomTerms(unsigned seed) {
     jobs[i].name = "job" + std::to_string(random() % 10);
     JobTraits traits;
     const auto earlier = [&] { return std::to_string(random() % i + 1); };
-    switch (random() % 6) {
+    switch (random() % 7) {
       case 0:
         traits.begin = jobs[i].submit + FromSeconds(static_cast<double>(random() % 2000));
         break;
@@ -225,6 +299,9 @@ std::vector<JobSpec> RandomTerms(unsigned seed) {
         break;
       case 4:
         traits.dependency = i == 0 ? "singleton" : "afternotok:" + earlier() + ":" + earlier();
+        break;
+      case 5:
+        traits.dependency = i == 0 ? "singleton" : "aftercorr:" + earlier();
         break;
       default:
         continue;

@@ -260,8 +260,6 @@ TEST_F(SlurmScriptTest, AScriptWithoutLinesIsACommandLikeOthers) {
   EXPECT_THAT(plain.err, HasSubstr("--gpus is missing"));
   EXPECT_THAT(plain.err, HasSubstr("plain.sh' has no #SBATCH line at its head"));
   EXPECT_EQ(cluster_.Ask({"submit", "--gpus", "1", path}).status, 0);
-  EXPECT_THAT(Submit("#SBATCH -G1 --dependency=aftercorr:1\n").err,
-              HasSubstr("not each for the task of its index"));
 }
 
 TEST_F(SlurmScriptTest, WhatTheControllerRefusesIsToldWithItsLine) {

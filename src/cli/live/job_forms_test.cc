@@ -142,6 +142,7 @@ class RandomRequests {
     if (Maybe()) job.set_memory(Maybe() ? "512M/gpu" : Maybe() ? "8G/node" : "100G");
     if (Maybe()) job.set_exclusive(true);
     if (Maybe()) job.set_no_requeue(true);
+    if (Maybe()) job.set_keep_on_invalid_dep(true);
     if (Maybe()) job.set_tmp("100G");
     if (Maybe()) job.set_model(Text());
     job.set_gpus(1 + Below(kNodes * kGpus));
@@ -328,6 +329,7 @@ Json JobFileOf(const v1::JobRequest& job) {
   add("memory", job.memory(), !job.memory().empty());
   add("exclusive", true, job.exclusive());
   add("no_requeue", true, job.no_requeue());
+  add("keep_on_invalid_dep", true, job.keep_on_invalid_dep());
   add("tmp", job.tmp(), !job.tmp().empty());
   add("batch_size", job.batch_size(), job.batch_size() > 0);
   add("duration", job.duration_s(), job.has_duration_s());

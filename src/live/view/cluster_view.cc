@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/books/ledger.h"
+#include "model/conditions.h"
 
 namespace trainyard::live {
 
@@ -31,7 +32,9 @@ std::optional<engine::Deferral> ClusterView::DeferralOf(JobId id) const {
   if (!entry.deferred) {
     return std::nullopt;
   }
-  engine::Deferral deferral = job(entry.live.array.value_or(id)).terms;
+  engine::Deferral deferral = model::WaitsByTask(*entry.record.spec)
+                                  ? entry.terms
+                                  : job(entry.live.array.value_or(id)).terms;
   deferral.held = entry.held;
   return deferral;
 }

@@ -45,8 +45,10 @@ struct JobEntry {
   std::string changed_by;
   std::string holder;  // who holds it
   FailureEffect failures;
-  engine::Deferral terms{};  // of the job, or of the array of which it is the first task
-  std::optional<int> kind;   // of its demand class; none: the policy has asked for no such GPUs
+  // Of the job, or of the array of which it is the first task. Of later tasks only if they do not
+  // wait for the same jobs (model::WaitsByTask).
+  engine::Deferral terms{};
+  std::optional<int> kind;  // of its demand class; none: the policy has asked for no such GPUs
   bool deferred = false;
   bool held = false;  // by its user
   bool overrun = false;

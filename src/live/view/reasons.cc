@@ -170,6 +170,10 @@ std::string Reasons::WhyDeferred(JobId id) const {
   if (!deferral) {
     return {};
   }
+  if (!deferral->never.empty()) {
+    return deferral->never + "; 'trainyard update --dependency' gives it another, or 'trainyard " +
+           "cancel' ends it";
+  }
   if (deferral->after) {
     return "waits for " + NameOf(*deferral->after) + ", by its dependency '" +
            model::PartOf<JobTraits>(*RecordOf(id).spec).dependency + "'";

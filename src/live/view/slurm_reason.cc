@@ -39,7 +39,8 @@ std::string_view WhyWaiting(const ClusterView& view, TimePoint now, JobId id) {
     return WhyHeld(entry);
   }
   if (const std::optional<engine::Deferral> deferral = view.DeferralOf(id)) {
-    return deferral->after                             ? "Dependency"
+    return !deferral->never.empty()                    ? "DependencyNeverSatisfied"
+           : deferral->after                           ? "Dependency"
            : deferral->begin && *deferral->begin > now ? "BeginTime"
            : deferral->at_once > 0                     ? "JobArrayTaskLimit"
                                                        : "None";

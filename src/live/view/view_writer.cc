@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "engine/engine.h"
 #include "live/measured/measured_profiles.h"
+#include "model/conditions.h"
 
 namespace trainyard::live {
 
@@ -40,7 +41,7 @@ void ViewWriter::RefreshJob(JobId id) {
                                                    .failures = state_.failures.EffectOn(id),
                                                    .terms = {},
                                                    .kind = engine_.DemandKindOf(id)});
-  if (entry->live.array.value_or(id) == id) {
+  if (entry->live.array.value_or(id) == id || model::WaitsByTask(*record.spec)) {
     entry->terms = engine_.TermsOf(id);
   }
   entry->deferred = engine_.IsDeferred(id);

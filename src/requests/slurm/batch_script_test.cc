@@ -146,6 +146,14 @@ TEST_F(BatchScriptTest, WithoutGpusItRunsOnCpusAlone) {
   EXPECT_FALSE(job_.has_gpus());
 }
 
+TEST_F(BatchScriptTest, AJobIsKeptWhereItsDependencyFailsIfItSaysSo) {
+  EXPECT_TRUE(Read("#!/bin/sh\n#SBATCH -G1 --kill-on-invalid-dep=no\n").ok());
+  EXPECT_TRUE(job_.keep_on_invalid_dep());
+  EXPECT_TRUE(Read("#!/bin/sh\n#SBATCH -G1 --kill-on-invalid-dep=Yes\n").ok());
+  EXPECT_FALSE(job_.keep_on_invalid_dep());
+  EXPECT_THAT(Mistake("#SBATCH -G1 --kill-on-invalid-dep=maybe\n"), HasSubstr("yes or no"));
+}
+
 TEST_F(BatchScriptTest, OptionsThatDecideNothingAreKept) {
   EXPECT_EQ(Mistake("#SBATCH --qos=high --comment='my run' --wckey x --mail-user=a@b -G1\n"), "");
   EXPECT_EQ(job_.launch().batch().kept_size(), 4);

@@ -228,6 +228,16 @@ Status ScriptReader::SettleExport() {
   return {};
 }
 
+Status ScriptReader::SetKillOnInvalidDep(const Given& given) {
+  std::string lower = given.value;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower != "yes" && lower != "no") {
+    return given.Bad("yes or no");
+  }
+  return SetKey(given, "keep_on_invalid_dep", lower == "no" ? "true" : "false");
+}
+
 Status ScriptReader::SetMail(const Given& given) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kTypes{
       {{"BEGIN", "begin"},
@@ -304,6 +314,7 @@ constexpr std::array kLineOptions{
     LineOption{"begin", "begin"},
     LineOption{"array", "array"},
     LineOption{"dependency", "dependency"},
+    LineOption{"kill-on-invalid-dep", "", &ScriptReader::SetKillOnInvalidDep},
     LineOption{"chdir", "cwd"},
     LineOption{"priority", "priority"},
     LineOption{"nice", "", &ScriptReader::SetNice},

@@ -90,6 +90,7 @@ class ScriptReader {
   template <Count Counts::*kCount>
   Status SetGpuCount(const Given& given);
   Status SetHold(const Given& given) { return SetKey(given, "hold", "true"); }
+  Status SetKillOnInvalidDep(const Given& given);
   template <bool kSays>
   Status SetNoRequeue(const Given& given) {
     return SetKey(given, "no_requeue", kSays ? "true" : "false");
