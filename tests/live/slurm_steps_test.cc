@@ -94,6 +94,17 @@ TEST_F(SlurmStepTest, TasksRunOnTheNodesInTheOrderOfTheirRanks) {
             "n0\nn1\nn0\nn1\nside by side n0\nside by side n1\n");
 }
 
+TEST_F(SlurmStepTest, TasksOfOneStepMayRunSeveralPrograms) {
+  Submit(std::string(kTwoNodes) +
+         "printf '%s\\n' '0,3 printenv SLURMD_NODENAME' '# the others' '* echo rest %t %o' >p\n"
+         "srun -l --multi-prog p | sort\n"
+         "echo '0 true' >p; srun --multi-prog p; echo status $?\n");
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::COMPLETED));
+  EXPECT_THAT(ReadOut(), HasSubstr("0: n0\n1: rest 1 1\n2: rest 2 2\n3: n1\n"));
+  EXPECT_THAT(ReadOut(), HasSubstr("No executable program specified for this task: 1"));
+  EXPECT_THAT(ReadOut(), HasSubstr("status 1\n"));
+}
+
 TEST_F(SlurmStepTest, AStepEndsAsItsTasksOnAllNodesDo) {
   Submit(fmt::format(
       "{}srun sh -c 'exit $SLURM_PROCID'; echo status $?\n"

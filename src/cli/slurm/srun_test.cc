@@ -21,7 +21,7 @@ TEST(SrunTest, AScriptTakesWhatIsTakenOutsideOfAJob) {
   const std::map<std::string_view, std::string> values{
       {"nodelist", "n0"}, {"exclude", "n1"},       {"gres", "gpu:1"}, {"distribution", "block"},
       {"input", "none"},  {"open-mode", "append"}, {"export", "ALL"}, {"relative", "0"}};
-  const std::set<std::string_view> not_of_steps{"help", "pty", "usage", "version"};
+  const std::set<std::string_view> not_of_steps{"help", "multi-prog", "pty", "usage", "version"};
   const auto variable = [](const char* name) -> std::string {
     const std::string_view of = name;
     return of == "SLURM_JOB_NODELIST" ? "n[0-1]" : of == "SLURM_JOB_NUM_NODES" ? "2" : "";

@@ -47,7 +47,7 @@ constexpr std::array kOfSrun{
     OwnOption{{"mpi", 0, kNeeded, kNoEffect,
                "there is no PMI here: 'trainyard submit --launcher mpi' starts programs of MPI"}},
     OwnOption{{"msg-timeout", 0, kNeeded, kNoEffect, kNoEffectHere}},
-    OwnOption{{"multi-prog", 0, kNone, kRefused, "expected a step of tasks of one command"}},
+    OwnOption{{"multi-prog", 0, kNone, kDone, kAsThere}, OptionPart::kStep},
     OwnOption{{"no-allocate", 'Z', kNone, kRefused, "tasks run on nodes that a job has"}},
     OwnOption{{"open-mode", 0, kNeeded, kDone, kAsThere}, OptionPart::kStep},
     OwnOption{{"output", 'o', kNeeded, kDone, kAsThere}, OptionPart::kStep},

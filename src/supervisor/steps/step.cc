@@ -39,6 +39,7 @@
 #include "supervisor/steps/step_environment.h"
 #include "supervisor/steps/step_files.h"
 #include "supervisor/steps/step_layout.h"
+#include "supervisor/steps/step_programs.h"
 #include "supervisor/steps/step_tasks.h"
 
 namespace trainyard::supervisor {
@@ -246,6 +247,7 @@ class RunningStep {
       node.start.set_node(static_cast<int>(nodes_.size()) - 1);
       node.start.mutable_ranks()->Assign(part.ranks.begin(), part.ranks.end());
       node.start.mutable_gpus()->Assign(part.gpus.begin(), part.gpus.end());
+      PutStepPrograms(options_.programs, node.start);
       node.name = job_[static_cast<std::size_t>(part.node)].name;
       node.job_place = part.node;
       node.running = part.ranks;

@@ -14,6 +14,8 @@
 #include "base/name_list.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/file.h"
+#include "supervisor/steps/step_programs.h"
 
 namespace trainyard::supervisor {
 namespace {
@@ -47,7 +49,6 @@ constexpr std::array kWithValue{"accel-bind",
                                 "gres-flags",
                                 "hint",
                                 "jobid",
-                                "job-name",
                                 "licenses",
                                 "mail-type",
                                 "mail-user",
@@ -91,9 +92,8 @@ constexpr std::array kFlags{"contiguous",    "disable-status", "exact",      "ho
                             "reboot",        "spread-job",     "unbuffered", "use-min-nodes",
                             "verbose"};
 // Those that make of srun another program.
-constexpr std::array kNotHere{"multi-prog",  "pty",         "test-only",  "het-group",
-                              "no-allocate", "x11",         "bcast",      "epilog",
-                              "prolog",      "task-epilog", "task-prolog"};
+constexpr std::array kNotHere{"pty",   "test-only", "het-group", "no-allocate", "x11",
+                              "bcast", "epilog",    "prolog",    "task-epilog", "task-prolog"};
 
 enum Own : int {
   kTasks = 1000,
@@ -118,6 +118,8 @@ enum Own : int {
   kRelative,
   kDistribution,
   kOpenMode,
+  kName,
+  kMultiProg,
   kConfirm,  // of this program's own: somebody types
   kNotHereYet,
   kPassed,
@@ -147,6 +149,8 @@ std::vector<option> LongOptions() {
       {"relative", required_argument, nullptr, kRelative},
       {"distribution", required_argument, nullptr, kDistribution},
       {"open-mode", required_argument, nullptr, kOpenMode},
+      {"job-name", required_argument, nullptr, kName},
+      {"multi-prog", no_argument, nullptr, kMultiProg},
       {"confirm-interrupt", no_argument, nullptr, kConfirm},
   };
   for (const char* const name : kNotHere) {
@@ -197,6 +201,8 @@ int OwnOf(int letter) {
       return kRelative;
     case 'm':
       return kDistribution;
+    case 'J':
+      return kName;
     default:
       return letter;
   }
@@ -298,6 +304,8 @@ class StepReader {
         return &step_.exported;
       case kExclude:
         return &excluded_;
+      case kName:
+        return &step_.name;
       default:
         return nullptr;
     }
@@ -329,6 +337,9 @@ class StepReader {
         return {};
       case kConfirm:
         step_.confirms_interrupt = true;
+        return {};
+      case kMultiProg:
+        multi_prog_ = true;
         return {};
       default:
         return TakeCount(option, value);
@@ -454,6 +465,18 @@ class StepReader {
       step_.node_list.resize(static_cast<std::size_t>(nodes));
     }
     step_.nodes = nodes;
+    return multi_prog_ ? TakePrograms() : Status();
+  }
+
+  Status TakePrograms() {
+    const std::string& path = step_.command.front();
+    Result<std::string> text = io::ReadFile(path);
+    if (!text.ok()) {
+      return Failed(fmt::format("Could not open multi_prog config file {}", path));
+    }
+    ASSIGN_OR_RETURN(step_.programs,
+                     ReadStepPrograms(text.value(), path, step_.tasks,
+                                      {step_.command.begin() + 1, step_.command.end()}));
     return {};
   }
 
@@ -462,6 +485,7 @@ class StepReader {
   std::optional<int> tasks_;
   std::optional<int> nodes_;
   std::optional<int> tasks_per_node_;
+  bool multi_prog_ = false;
   std::string node_list_;
   std::string excluded_;
 };

@@ -37,7 +37,10 @@ struct StepOptions {
   std::string errors{};
   std::string input{};  // empty: to all tasks; "none"; the number of a task; a file
   std::string folder{};
+  std::string name{};  // empty: that of the program
   std::vector<std::string> command{};
+  // --multi-prog: what each task runs, by rank; `command` begins with the file that says so.
+  std::vector<std::vector<std::string>> programs{};
   std::vector<std::string> notes{};  // to be said on stderr, a line each
 
   using Environment = std::function<std::string(const char* name)>;  // empty: it is not set

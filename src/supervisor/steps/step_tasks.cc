@@ -337,12 +337,21 @@ class StepTasks {
     for (const auto& [name, value] : variables) {
       texts.push_back(fmt::format("{}={}", name, value));
     }
-    const std::vector<std::string> words(start_.command().begin(), start_.command().end());
+    const std::vector<std::string> words = WordsOf(rank);
     const std::vector<char*> command = ExecPointers(words);
     std::vector<char*> environment = ExecPointers(texts);
     environ = environment.data();  // execvp looks there for the PATH
     execvp(command.front(), command.data());
     GiveUp(kMissingProgram, fmt::format("execve(): {}: {}", words.front(), std::strerror(errno)));
+  }
+
+  [[nodiscard]] std::vector<std::string> WordsOf(int rank) const {
+    for (const v1::StepProgram& program : start_.programs()) {
+      if (program.rank() == rank && !program.command().empty()) {
+        return {program.command().begin(), program.command().end()};
+      }
+    }
+    return {start_.command().begin(), start_.command().end()};
   }
 
   [[noreturn]] static void GiveUp(int status, const std::string& why) {

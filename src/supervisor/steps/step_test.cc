@@ -120,6 +120,18 @@ TEST_F(StepOptionsTest, WhatWouldBeAnotherProgramIsRefused) {
   EXPECT_NE(ErrorOf({"-n1", "a", ":", "-n1", "b"}), "");
 }
 
+TEST_F(StepOptionsTest, AFileSaysWhatEachTaskRuns) {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("programs", "0 master\n* worker %t\n");
+  const StepOptions step = Read({"-n2", "-J", "both", "--multi-prog", path, "fast"}).value();
+  using Programs = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(step.programs, (Programs{{"master", "fast"}, {"worker", "1", "fast"}}));
+  EXPECT_EQ(step.name, "both");
+  EXPECT_EQ(Read({path}).value().programs, Programs());
+  EXPECT_EQ(ErrorOf({"--multi-prog", "/none"}), "Could not open multi_prog config file /none");
+  EXPECT_EQ(ErrorOf({"--multi-prog"}), "No command given to execute.");
+}
+
 class StepLayoutTest : public testing::Test {
  protected:
   [[nodiscard]] StepClaims Claims() const { return StepClaims(folder_.path() + "/claims"); }
