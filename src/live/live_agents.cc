@@ -152,6 +152,10 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
   NoteProgress(job, *attempt, *part, report.iterations());
   part->late = report.late();
   use_.Hear(id, *attempt, *part, report);
+  if (std::optional<StepsNote> steps = state_.steps.NewIn(id, report);
+      steps && part->state != PartState::kExited) {
+    Add(FactOf(*std::move(steps), state_.now));
+  }
   if (!report.note().empty()) {  // the other parts of a job may have said none
     job.note = report.note();
   }

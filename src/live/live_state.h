@@ -18,6 +18,7 @@
 #include "live/history/changes.h"
 #include "live/history/configuration_history.h"
 #include "live/history/history.h"
+#include "live/history/steps.h"
 #include "live/history/usage.h"
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
@@ -68,6 +69,7 @@ struct LiveState {
       std::make_shared<const ConfigurationHistory>();
   History history{touched.jobs};
   Usage usage{options};
+  StepBook steps;
 
   // Another configuration takes the place of the present one. The parts that keep something of each
   // node have room for those that are new.

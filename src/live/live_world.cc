@@ -264,6 +264,10 @@ void LiveWorld::Note(const model::Event& event) {
         state_.touched.jobs.Add(use->job);
         state_.usage.Note(*use, event.at, *state_.jobs[use->job].request, state_.cluster);
       }
+      if (const auto steps = NoteAs<StepsNote>(event); steps && state_.jobs.has(steps->job)) {
+        state_.touched.jobs.Add(steps->job);
+        state_.steps.Note(*steps);
+      }
       return state_.jobs.Note(event);
     case model::EventKind::kSwitched:
       return state_.switches.Note(event.As<model::fact::Switched>(), event.at);
@@ -658,6 +662,9 @@ void LiveWorld::SerializeJob(JobId job, const std::shared_ptr<const JobSpec>& sp
   state_.metrics.SerializeJob(job, state);
   if (state.job_fields() >= model::kFirstRequestPlace) {
     state_.usage.SerializeJob(job, state);
+  }
+  if (state.job_fields() >= model::kFirstPlaceWithSteps) {
+    state_.steps.SerializeJob(job, state);
   }
   if (state.reading() && state.good() && state_.attempts[job].wanted() != nullptr) {
     state_.start_queue.Add(job);

@@ -10,6 +10,7 @@ constexpr std::uint8_t kEnd = 201;
 constexpr std::uint8_t kBegin = 202;
 constexpr std::uint8_t kChange = 203;
 constexpr std::uint8_t kUse = 204;
+constexpr std::uint8_t kSteps = 205;
 
 struct Unmarked {
   std::uint8_t mark = 0;
@@ -38,16 +39,18 @@ struct Unmarked {
   void operator()(UseNote& note) const {
     state(note.job, note.node, note.attempt, note.use, note.memory_mib);
   }
+  void operator()(StepsNote& note) const { state(note.job, note.attempt, note.steps); }
 };
 
 std::uint8_t MarkOf(const Note& note) {
   if (const auto* const failure = std::get_if<FailureNote>(&note)) {
     return static_cast<std::uint8_t>(failure->kind);
   }
-  return std::holds_alternative<ChangeNote>(note) ? kChange
-         : std::holds_alternative<EndNote>(note)  ? kEnd
-         : std::holds_alternative<UseNote>(note)  ? kUse
-                                                  : kBegin;
+  return std::holds_alternative<ChangeNote>(note)  ? kChange
+         : std::holds_alternative<EndNote>(note)   ? kEnd
+         : std::holds_alternative<UseNote>(note)   ? kUse
+         : std::holds_alternative<StepsNote>(note) ? kSteps
+                                                   : kBegin;
 }
 
 // As notes of that mark are before they are read; none: there are no such notes.
@@ -62,6 +65,8 @@ std::optional<Note> Unread(std::uint8_t mark) {
       return BeginNote();
     case kUse:
       return UseNote();
+    case kSteps:
+      return StepsNote();
     default:
       return mark <= static_cast<std::uint8_t>(FailureNote::Kind::kDrained)
                  ? std::optional<Note>(FailureNote())

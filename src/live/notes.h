@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "live/history/steps.h"
 #include "live/measured/process_use.h"
 #include "model/event.h"
 #include "trainyard/live.pb.h"
@@ -79,7 +80,7 @@ struct UseNote {
   std::int64_t memory_mib = 0;  // that the job has of the node; 0: nobody has said
 };
 
-using Note = std::variant<FailureNote, ChangeNote, EndNote, BeginNote, UseNote>;
+using Note = std::variant<FailureNote, ChangeNote, EndNote, BeginNote, UseNote, StepsNote>;
 
 [[nodiscard]] model::Event FactOf(Note note, TimePoint at);
 // None: the fact is of another kind, or its bytes are no note.

@@ -64,6 +64,26 @@ TEST(NotesTest, UseIsReadAsItWasWritten) {
   EXPECT_EQ(read->memory_mib, 7);
 }
 
+TEST(NotesTest, StepsAreReadAsTheyWereWritten) {
+  const JobStep step{.number = 2,
+                     .name = "a",
+                     .started = 5,
+                     .ended = 6,
+                     .exit_code = 7,
+                     .tasks = 8,
+                     .cpus = 9,
+                     .nodes = 1,
+                     .node_list = "n0"};
+  const model::Event event = FactOf(StepsNote{.job = JobId{6}, .attempt = 3, .steps = {step}}, kAt);
+  EXPECT_EQ(event.As<model::fact::Noted>().bytes, std::string("\xCD\x01\x06\x03\x01\x04\x01"
+                                                              "a\x0A\x0C\x0E\x10\x12\x02\x02n0",
+                                                              17));
+  const auto read = NoteAs<StepsNote>(event);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->attempt, 3U);
+  EXPECT_EQ(read->steps, std::vector<JobStep>{step});
+}
+
 TEST(NotesTest, ChangesOfOneJobAreReadAsTheFirstVersionsWroteThem) {
   const model::Event event{
       .at = kAt,
@@ -77,7 +97,7 @@ TEST(NotesTest, ChangesOfOneJobAreReadAsTheFirstVersionsWroteThem) {
 
 TEST(NotesTest, OtherBytesAreNoNote) {
   for (const std::string& bytes :
-       {std::string(), std::string("\x06"), std::string("\xCD\x01"), std::string("\xC9\x01\x06"),
+       {std::string(), std::string("\x06"), std::string("\xCE\x01"), std::string("\xC9\x01\x06"),
         std::string("\xCA\x01\x06\x00\x00", 5), std::string("\xFF\xFF\xFF")}) {
     EXPECT_FALSE(NoteOf({.fact = model::fact::Noted{.bytes = bytes}}).has_value());
   }

@@ -206,6 +206,8 @@ inline constexpr auto kTable = Table(
 inline constexpr auto kJobFields = job_fields::kTable;
 // Since when writers know of requests (StateStream::job_fields).
 inline constexpr int kFirstRequestPlace = job_fields::kFirstRequestPlace;
+// And since when they write down the steps of jobs in snapshots.
+inline constexpr int kFirstPlaceWithSteps = 41;
 inline constexpr std::size_t kJobFieldCount = std::tuple_size_v<decltype(kJobFields)>;
 
 constexpr bool IsAnyField(const JobFieldInfo& /*info*/) { return true; }

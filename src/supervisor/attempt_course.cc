@@ -137,6 +137,7 @@ v1::AttemptReport AttemptCourse::Report(v1::AttemptReport::State state, const Tr
   if (use_.cpu_micros() > 0 || use_.peak_memory() > 0) {
     *report.mutable_use() = use_;
   }
+  *report.mutable_steps() = steps_;
   if (training.progress) {
     const auto seconds = [this](Clock::time_point at) {
       return std::chrono::duration<double>(at - start_time_).count();
@@ -168,7 +169,7 @@ std::optional<AttemptCourse::Change> AttemptCourse::TakeChange(const Training& t
   const bool stopping = notice_end_ || killing_;
   v1::AttemptReport report =
       Report(stopping ? v1::AttemptReport::STOPPING : v1::AttemptReport::RUNNING, training, stages);
-  const bool progressed = HasProgressed(report, told_);
+  const bool progressed = steps_untold_ || HasProgressed(report, told_);
   const bool due = now >= next_progress_;
   untold_ = progressed && !due;
   if (report.state() == told_.state() && (!progressed || !due)) {
@@ -180,6 +181,7 @@ std::optional<AttemptCourse::Change> AttemptCourse::TakeChange(const Training& t
         now + milliseconds(start_.report_every() > 0 ? start_.report_every() : kASecond);
   }
   untold_ = false;
+  steps_untold_ = false;
   const bool is_saved = report.checkpointed_iterations() != told_.checkpointed_iterations();
   told_ = report;
   return Change{.report = std::move(report), .is_saved = is_saved};

@@ -39,6 +39,12 @@ class AttemptCourse {
 
   // What its processes have used by now.
   void SetUse(const v1::ResourceUse& use) { use_ = use; }
+  // What is known of its steps; to be told anew.
+  using Steps = google::protobuf::RepeatedPtrField<v1::StepRecord>;
+  void SetSteps(const Steps& steps) {
+    steps_ = steps;
+    steps_untold_ = true;
+  }
 
   // What workers are to be told.
   struct Notice {
@@ -92,6 +98,8 @@ class AttemptCourse {
   v1::AttemptReport::Cause cause_ = v1::AttemptReport::CAUSE_UNSPECIFIED;
   std::string message_;
   v1::ResourceUse use_;
+  Steps steps_;
+  bool steps_untold_ = false;
   std::optional<Clock::time_point> notice_end_;
   Clock::time_point notice_given_;  // the first
   std::string ignored_notice_;      // for people; empty: it has heeded it, so far

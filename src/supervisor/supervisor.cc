@@ -40,6 +40,7 @@
 #include "supervisor/log_limit.h"
 #include "supervisor/process_table.h"
 #include "supervisor/steps/slurm_tools.h"
+#include "supervisor/steps/step_log.h"
 #include "supervisor/use_meter.h"
 #include "supervisor/worker.h"
 #include "supervisor/worker_environment.h"
@@ -176,6 +177,7 @@ class Supervisor {
   bool limits_memory_ = false;  // a launcher has put it into a group of its own
   bool memory_kills_told_ = false;
   Clock::time_point next_memory_look_;
+  StepLog steps_{folder_.PathOf(kStepLog)};
   UseMeter use_{limits_memory_, Clock::now()};
 };
 
@@ -613,6 +615,9 @@ void Supervisor::SignalWorkers(int signal) {
 // ---------------------------------------------------------------------------------------- reports
 
 void Supervisor::TellChange() {
+  if (steps_.ReadIfDue(Clock::now())) {
+    course_.SetSteps(steps_.records());
+  }
   use_.LookIfDue(Clock::now());
   course_.SetUse(use_.use());
   const std::optional<AttemptCourse::Change> change =
@@ -628,6 +633,9 @@ void Supervisor::TellChange() {
 }
 
 void Supervisor::WriteLastReport() {
+  if (steps_.Read()) {
+    course_.SetSteps(steps_.records());
+  }
   use_.Look();
   course_.SetUse(use_.use());
   const v1::AttemptReport report =
@@ -656,6 +664,9 @@ Clock::time_point Supervisor::NextDue() const {
   }
   if (limits_memory_ && !memory_kills_told_) {
     due = std::min(due, next_memory_look_);
+  }
+  if (HasSteps(start_) && !OnlyHolds(start_)) {
+    due = std::min(due, steps_.next_due());
   }
   if (const auto since = job_server_.stages().waits_since(); since.has_value()) {
     due = std::min(due, *since + kTurnPatience);

@@ -106,7 +106,8 @@ TEST_F(SlurmCommandsTest, AScriptOfStandardInputIsWaitedFor) {
   EXPECT_EQ(Says("sacct -j 1"),
             "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n"
             "------------ ---------- ---------- ---------- ---------- ---------- -------- \n"
-            "1             from-pipe        all                     1     FAILED      7:0 \n");
+            "1             from-pipe        all                     1     FAILED      7:0 \n"
+            "1.batch           batch                                1     FAILED      7:0 \n");
   std::ofstream(cluster_.Path("s.sh"))
       << "#!/bin/sh\n#SBATCH -J lines -t 5 -o %x.txt\necho $# $2\n";
   EXPECT_EQ(Says("sbatch -t 6 s.sh a -J; squeue -h -j 2 -o '%j %l'"),
@@ -176,8 +177,8 @@ TEST_F(SlurmCommandsTest, MistakesAreToldAsSlurmTellsThem) {
   expect("sbatch no-such.sh", 1, "sbatch: error: Unable to open file no-such.sh\n");
   expect("sbatch </dev/null", 1, "sbatch: error: Batch script is empty!\n");
   expect("sacct -o nothing", 1, "sacct: error: Invalid field requested: \"nothing\"\n");
-  expect("sinfo --json", 1,
-         "sinfo: error: --json is not here: 'trainyard nodes --json' has the same\n");
+  expect("sinfo --yaml", 1,
+         "sinfo: error: --yaml is not here: 'trainyard nodes --json' has the same\n");
   EXPECT_EQ(Shell("sbatch --gpus=99 --wrap true").status, 1);
 }
 
@@ -196,7 +197,7 @@ TEST_F(SlurmCommandsTest, AJobThatIsNotRequeuedFailsWithItsNode) {
   EXPECT_THAT(Says("scontrol show job 2"), HasSubstr(" Requeue=1 ")) << "options go before lines";
   EXPECT_EQ(Shell("scontrol update nodename=n0 state=down reason=fan").status, 0);
   EXPECT_TRUE(cluster_.AwaitState(1, v1::FAILED));
-  EXPECT_EQ(Says("sacct -n -P -j 1 -o state,reason"), "NODE_FAIL|NodeDown\n");
+  EXPECT_EQ(Says("sacct -X -n -P -j 1 -o state,reason"), "NODE_FAIL|NodeDown\n");
   EXPECT_EQ(Says("squeue -h -t NF -o '%i %t %T'"), "1 NF NODE_FAIL\n");
 }
 
@@ -225,6 +226,40 @@ TEST_F(SlurmCommandsTest, ATestOnlySaysWhenAndWhereAJobWouldStart) {
   EXPECT_EQ(held.status, 1);
   EXPECT_EQ(Shell("scancel 1").status, 0);
   EXPECT_TRUE(cluster_.AwaitState(1, v1::CANCELLED));
+}
+
+TEST_F(SlurmCommandsTest, StepsAreAccountedFor) {
+  std::ofstream(cluster_.Path("steps.sh"))
+      << "#!/bin/sh\n#SBATCH -n2 -o steps.txt\n"
+         "srun true\n"
+         "srun -n1 -J second sh -c 'exit 3'\n"
+         "printf '1 echo %%t of %%o\\n* echo rest\\n' >p.conf\n"
+         "srun --multi-prog p.conf more | sort\n"
+         "srun -n1 sleep 600\n";
+  ASSERT_EQ(Says("sbatch steps.sh"), "Submitted batch job 1\n");
+  EXPECT_TRUE(Eventually([this] {
+    return Says("squeue -h -s -o '%i %j %A %N'") == "1.3 sleep 1 n0\n1.batch batch 1 n0\n";
+  })) << Says("squeue -s; cat steps.txt");
+  EXPECT_EQ(Says("squeue -h --steps=1.3 -o %i"), "1.3\n");
+  EXPECT_EQ(Says("squeue -h -s -j 1 -o %i -S -i"), "1.batch\n1.3\n");
+  EXPECT_EQ(Says("sacct -n -P -j 1 -o jobid,jobname,ntasks,nnodes,state,exitcode"),
+            "1|steps.sh||1|RUNNING|0:0\n1.batch|batch|1|1|RUNNING|0:0\n"
+            "1.0|true|2|1|COMPLETED|0:0\n1.1|second|1|1|FAILED|3:0\n"
+            "1.2|p.conf|2|1|COMPLETED|0:0\n1.3|sleep|1|1|RUNNING|0:0\n");
+  EXPECT_THAT(ReadAll(cluster_.Path("steps.txt")), HasSubstr("1 of 0 more\nrest more\n"));
+  EXPECT_EQ(Says("sacct -X -n -P -o jobid"), "1\n");
+  EXPECT_EQ(Says("sacct -n -P -j 1.1,1.batch -o jobid,end"),
+            "1.batch|Unknown\n1.1|" + Says("sacct -n -P -j 1.1 -o end"));
+  EXPECT_EQ(Says("sstat -a -n -P -j 1 -o jobid,ntasks"), "1.batch|1\n1.3|1\n");
+  EXPECT_EQ(Shell("squeue -s 1").err,
+            "squeue: error: Invalid job_step id: 1; expected JOB.STEP, such as 12.0\n");
+  EXPECT_EQ(Shell("scancel 1").status, 0);
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::CANCELLED));
+  EXPECT_TRUE(Eventually([this] {  // the last report comes later
+    return Says("sacct -n -P -j 1.3,1.batch -o state,exitcode") ==
+           "CANCELLED|0:15\nCANCELLED|0:15\n";
+  })) << Says("sacct");
+  EXPECT_EQ(Says("squeue -h -s"), "");
 }
 
 TEST_F(SlurmCommandsTest, WhatRunningJobsUseIsShown) {

@@ -61,6 +61,11 @@ bool IsOfPages(const google::protobuf::FieldDescriptor& field) {
           field.number() == v1::JobsReply::kNextFieldNumber);
 }
 
+// Their names are bytes of users' choice, and what `sacct --json` shows.
+bool IsOfSteps(const google::protobuf::FieldDescriptor& field) {
+  return field.message_type() == v1::StepRecord::descriptor();
+}
+
 // protobuf's own mapping writes 64-bit integers, job ids among them, as strings. A job's command
 // and environment, which controllers keep to themselves, are left out: empty lists would say that
 // it has none.
@@ -69,7 +74,7 @@ Json ToJson(const google::protobuf::Message& message) {
   const google::protobuf::Reflection& values = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const google::protobuf::FieldDescriptor& field = *message.GetDescriptor()->field(i);
-    if (IsOfPages(field) ||
+    if (IsOfPages(field) || IsOfSteps(field) ||
         (field.is_repeated() && values.FieldSize(message, &field) == 0 &&
          (message.GetDescriptor() == v1::LaunchSpec::descriptor() || field.name() == "command"))) {
       continue;

@@ -22,6 +22,7 @@ namespace {
 Result<v1::JobsReply> TasksOf(rpc::ClusterClient& client, std::uint64_t array, bool live_only) {
   v1::ClientRequest request = JobsCall({}, live_only);
   request.mutable_jobs()->set_array_job(array);
+  request.mutable_jobs()->set_steps(true);
   ASSIGN_OR_RETURN(v1::ClientReply reply, CallForJobs(client, std::move(request)));
   return std::move(*reply.mutable_jobs());
 }

@@ -74,7 +74,7 @@ class FieldTable {
 
   [[nodiscard]] std::string Heading() const {
     std::string text =
-        Line([](const TableColumn<Row>& column) { return std::string(column.field->heading); });
+        LineBy([](const TableColumn<Row>& column) { return std::string(column.field->heading); });
     if (!is_parsed_) {
       for (const TableColumn<Row>& column : columns_) {
         text += std::string(static_cast<std::size_t>(std::abs(column.width)), '-') + " ";
@@ -84,7 +84,18 @@ class FieldTable {
     return text;
   }
   [[nodiscard]] std::string LineOf(const Row& row) const {
-    return Line([&row](const TableColumn<Row>& column) { return column.field->text(row); });
+    return LineBy([&row](const TableColumn<Row>& column) { return column.field->text(row); });
+  }
+  // With what `text_of` says of each column.
+  template <typename TextOf>
+  [[nodiscard]] std::string LineBy(const TextOf& text_of) const {
+    std::string line;
+    for (const TableColumn<Row>& column : columns_) {
+      const bool is_last = &column == &columns_.back();
+      line += is_parsed_ ? text_of(column) + (is_last && !ends_with_bar_ ? "" : bar_)
+                         : Fixed(text_of(column), column.width);
+    }
+    return line + "\n";
   }
 
  private:
@@ -97,17 +108,6 @@ class FieldTable {
     return (width < 0 ? fmt::format("{:<{}}", text, room) : fmt::format("{:>{}}", text, room)) +
            " ";
   }
-  template <typename TextOf>
-  [[nodiscard]] std::string Line(const TextOf& text_of) const {
-    std::string line;
-    for (const TableColumn<Row>& column : columns_) {
-      const bool is_last = &column == &columns_.back();
-      line += is_parsed_ ? text_of(column) + (is_last && !ends_with_bar_ ? "" : bar_)
-                         : Fixed(text_of(column), column.width);
-    }
-    return line + "\n";
-  }
-
   std::vector<TableColumn<Row>> columns_;
   bool is_parsed_;
   bool ends_with_bar_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sacct: what has become of jobs. Steps have no lines of their own.
+// sacct: what has become of jobs, and of the steps of their scripts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -23,6 +23,7 @@
 #include "cli/slurm/slurm_commands.h"
 #include "cli/slurm/slurm_facts.h"
 #include "cli/slurm/slurm_filter.h"
+#include "cli/slurm/slurm_steps.h"
 #include "cli/slurm/slurm_words.h"
 #include "requests/slurm/slurm_time.h"
 
@@ -36,7 +37,7 @@ constexpr const char* kSacct = "sacct";
 constexpr std::string_view kStatusJson = "'trainyard status --all --json' has the same";
 constexpr std::array kSacctOptions{
     SlurmOption{"accounts", 'A', kNeeded, kDone, ""},
-    SlurmOption{"allocations", 'X', kNone, kNoEffect, ""},
+    SlurmOption{"allocations", 'X', kNone, kDone, ""},
     SlurmOption{"allusers", 'a', kNone, kDone, ""},
     SlurmOption{"brief", 'b', kNone, kDone, ""},
     SlurmOption{"clusters", 'M', kNeeded, kRefused, "TRAINYARD_CONTROLLER names the cluster"},
@@ -127,6 +128,14 @@ std::string StampOr(bool given, double at) {
   return given ? SlurmStamp(at) : std::string("Unknown");
 }
 
+std::string PeakMemory(const SacctRow& row) {
+  constexpr std::int64_t kKiB = 1024;
+  return row.job->use().peak_memory() > 0 ? fmt::format("{}K", row.job->use().peak_memory() / kKiB)
+                                          : std::string();
+}
+
+std::string ForSteps(const SacctRow& /*row*/) { return {}; }  // a job has none of its own
+
 constexpr std::array kSacctFields{
     SacctField{"Account", 10, [](const SacctRow& row) { return Printable(Asked(row).account()); }},
     SacctField{"AllocCPUS", 10,
@@ -167,13 +176,7 @@ constexpr std::array kSacctFields{
                  return Asked(row).name().empty() ? std::to_string(row.job->job())
                                                   : Printable(Asked(row).name());
                }},
-    SacctField{"MaxRSS", 10,
-               [](const SacctRow& row) {
-                 constexpr std::int64_t kKiB = 1024;
-                 return row.job->use().peak_memory() > 0
-                            ? fmt::format("{}K", row.job->use().peak_memory() / kKiB)
-                            : std::string();
-               }},
+    SacctField{"MaxRSS", 10, PeakMemory},
     SacctField{"NCPUS", 10,
                [](const SacctRow& row) {
                  return std::to_string(row.job->has_started() ? SlurmCpus(*row.job) : 0);
@@ -185,6 +188,7 @@ constexpr std::array kSacctFields{
                  return row.job->has_started() ? SlurmNodes(*row.job)
                                                : std::string("None assigned");
                }},
+    SacctField{"NTasks", 8, ForSteps},
     SacctField{"Partition", 10, [](const SacctRow& row) { return Printable(row.partition); }},
     SacctField{"Priority", 10,
                [](const SacctRow& row) { return std::to_string(Asked(row).launch().priority()); }},
@@ -228,6 +232,97 @@ constexpr std::array kSacctFields{
         [](const SacctRow& row) { return Printable(Asked(row).launch().working_directory()); }},
 };
 
+// A step of the job of a row.
+struct StepRow {
+  const SacctRow& of;
+  const SlurmStep& step;
+};
+
+// What a column shows of a step; the others show nothing.
+struct StepCell {
+  std::string_view heading;
+  std::string (*text)(const StepRow& row) = nullptr;
+};
+
+constexpr auto kStepCpus = [](const StepRow& row) { return std::to_string(row.step.cpus); };
+constexpr auto kStepNodes = [](const StepRow& row) { return std::to_string(row.step.nodes); };
+constexpr auto kStepStart = [](const StepRow& row) { return SlurmStamp(row.step.started); };
+
+double SecondsOf(const StepRow& row) {
+  return row.step.ElapsedAt(static_cast<double>(std::time(nullptr)));
+}
+
+constexpr std::array kStepCells{
+    StepCell{"Account", [](const StepRow& row) { return Printable(Asked(row.of).account()); }},
+    StepCell{"AllocCPUS", kStepCpus},
+    StepCell{"AllocNodes", kStepNodes},
+    StepCell{"AllocTRES",
+             [](const StepRow& row) {
+               return fmt::format("cpu={},node={}", row.step.cpus, row.step.nodes);
+             }},
+    StepCell{"CPUTime",
+             [](const StepRow& row) { return SlurmLongSpan(SecondsOf(row) * row.step.cpus); }},
+    StepCell{
+        "CPUTimeRAW",
+        [](const StepRow& row) { return fmt::format("{:.0f}", SecondsOf(row) * row.step.cpus); }},
+    StepCell{"Elapsed", [](const StepRow& row) { return SlurmLongSpan(SecondsOf(row)); }},
+    StepCell{"ElapsedRaw",
+             [](const StepRow& row) { return fmt::format("{:.0f}", SecondsOf(row)); }},
+    StepCell{"Eligible", kStepStart},
+    StepCell{"End",
+             [](const StepRow& row) {
+               return StampOr(row.step.ended.has_value(), row.step.ended.value_or(0));
+             }},
+    StepCell{"ExitCode", [](const StepRow& row) { return row.step.exit_code; }},
+    StepCell{"JobID", [](const StepRow& row) { return TextOf(row.of.line) + "." + row.step.id; }},
+    StepCell{
+        "JobIDRaw",
+        [](const StepRow& row) { return fmt::format("{}.{}", row.of.job->job(), row.step.id); }},
+    StepCell{"JobName", [](const StepRow& row) { return row.step.name; }},
+    StepCell{"MaxRSS",
+             [](const StepRow& row) {
+               return row.step.is_batch() ? PeakMemory(row.of) : std::string();
+             }},
+    StepCell{"NCPUS", kStepCpus},
+    StepCell{"NNodes", kStepNodes},
+    StepCell{"NodeList", [](const StepRow& row) { return row.step.node_list; }},
+    StepCell{"NTasks", [](const StepRow& row) { return std::to_string(row.step.tasks); }},
+    StepCell{"ReqCPUS", kStepCpus},
+    StepCell{"Start", kStepStart},
+    StepCell{"State", [](const StepRow& row) { return row.step.state; }},
+    StepCell{"Submit", kStepStart},
+};
+
+std::string CellOf(std::string_view heading, const StepRow& row) {
+  const auto* const cell =
+      std::find_if(kStepCells.begin(), kStepCells.end(),
+                   [heading](const StepCell& one) { return one.heading == heading; });
+  return cell == kStepCells.end() ? std::string() : cell->text(row);
+}
+
+// The lines of a job and, unless they are not wanted, of its steps. Where --jobs names steps, only
+// what it names.
+std::string LinesOfRow(const SlurmWords& words, const FieldTable<SacctRow>& table,
+                       const SacctRow& row) {
+  const std::vector<std::string> named = words.Items("jobs");
+  const std::string job = TextOf(row.line);
+  const auto is_named = [&](const std::string& text) {
+    return std::find(named.begin(), named.end(), text) != named.end();
+  };
+  const auto is_step = [&job](const std::string& name) { return name.starts_with(job + "."); };
+  const bool all = is_named(job) || std::none_of(named.begin(), named.end(), is_step);
+  std::string text = all ? table.LineOf(row) : std::string();
+  for (const SlurmStep& step :
+       words.Has("allocations") ? std::vector<SlurmStep>() : SlurmStepsOf(*row.job)) {
+    if (all || is_named(job + "." + step.id)) {
+      text += table.LineBy([&](const TableColumn<SacctRow>& column) {
+        return CellOf(column.field->heading, {.of = row, .step = step});
+      });
+    }
+  }
+  return text;
+}
+
 std::string FormatOf(const SlurmWords& words) {
   const char* const of_environment = std::getenv("SACCT_FORMAT");
   const std::string plain = words.Has("brief") ? "jobid,state,exitcode"
@@ -270,14 +365,19 @@ Result<std::vector<v1::JobStatus>> JobsOf(const SlurmWords& words, rpc::ClusterC
   std::vector<v1::JobStatus> jobs;
   const std::vector<std::string> ids = words.Items("jobs");
   if (ids.empty()) {
-    ASSIGN_OR_RETURN(const v1::ClientReply all, CallForJobs(client, JobsCall({}, false)));
+    v1::ClientRequest request = JobsCall({}, false);
+    request.mutable_jobs()->set_steps(!words.Has("allocations"));
+    ASSIGN_OR_RETURN(const v1::ClientReply all, CallForJobs(client, std::move(request)));
     jobs.assign(all.jobs().jobs().begin(), all.jobs().jobs().end());
     return jobs;
   }
   std::vector<std::string> of_jobs;
   of_jobs.reserve(ids.size());
   for (const std::string& id : ids) {
-    of_jobs.push_back(id.substr(0, id.find('.')));  // of a step its job
+    const std::string job = id.substr(0, id.find('.'));  // of a step its job
+    if (std::find(of_jobs.begin(), of_jobs.end(), job) == of_jobs.end()) {
+      of_jobs.push_back(job);
+    }
   }
   return JobsOfIds(client, of_jobs);
 }
@@ -317,7 +417,7 @@ Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {
     rows.push_back({.line = std::move(line), .partition = partition});
   }
   for (const SacctRow& row : rows) {
-    text += table.LineOf(row);
+    text += LinesOfRow(words, table, row);
   }
   fmt::print("{}", text);
   return {};

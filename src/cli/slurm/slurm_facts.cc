@@ -11,6 +11,7 @@
 
 #include "base/name_list.h"
 #include "cli/live/client_calls.h"
+#include "cli/slurm/slurm_steps.h"
 #include "live/jobs/job_request.h"
 #include "model/request/node_request.h"
 #include "requests/slurm/slurm_time.h"
@@ -220,14 +221,7 @@ std::string SlurmGpusPerNode(const v1::JobStatus& job) {
   return GresText(job, (GpusOf(job) + nodes - 1) / nodes);
 }
 
-std::string SlurmExitCode(const v1::JobStatus& job) {
-  constexpr int kSignalled = 128;
-  constexpr int kLastSignal = 64;
-  const int code = job.exit_code();
-  return code > kSignalled && code <= kSignalled + kLastSignal
-             ? fmt::format("0:{}", code - kSignalled)
-             : fmt::format("{}:0", code);
-}
+std::string SlurmExitCode(const v1::JobStatus& job) { return SlurmExitText(job.exit_code()); }
 
 std::string SlurmKept(const v1::JobStatus& job, std::string_view name) {
   for (const v1::EnvironmentVariable& kept : job.request().launch().batch().kept()) {

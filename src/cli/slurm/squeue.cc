@@ -22,6 +22,7 @@
 #include "cli/slurm/slurm_words.h"
 #include "live/jobs/job_request.h"
 
+#include "cli/slurm/squeue_steps.h"
 namespace trainyard::cli {
 namespace {
 
@@ -60,7 +61,7 @@ constexpr std::array kSqueueOptions{
     SlurmOption{"sort", 'S', kNeeded, kDone, ""},
     SlurmOption{"start", 0, kNone, kDone, ""},
     SlurmOption{"states", 't', kNeeded, kDone, ""},
-    SlurmOption{"steps", 's', kNeeded, kRefused, "steps have no list"},
+    SlurmOption{"steps", 's', kOptional, kDone, ""},
     SlurmOption{"usage", 0, kNone, kDone, ""},
     SlurmOption{"user", 'u', kNeeded, kDone, ""},
     SlurmOption{"users", 0, kNeeded, kDone, ""},
@@ -72,7 +73,7 @@ constexpr std::array kSqueueOptions{
 constexpr const char* kUsage =
     "Usage: squeue [-A account] [--help] [-i seconds] [-j jobid[,jobid...]] [-l] [--me]\n"
     "              [-n name] [-o format] [-O fields] [-p partitions] [-q qos] [-r] [-S fields]\n"
-    "              [--start] [-t states] [-u user] [-w nodes] [-h]\n"
+    "              [-s[steps]] [--start] [-t states] [-u user] [-w nodes] [-h]\n"
     "Trainyard by the name of Slurm's squeue; 'trainyard status' says more.\n";
 constexpr const char* kPlainFormat = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 constexpr const char* kLongFormat = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
@@ -343,7 +344,7 @@ int Squeue(const std::vector<std::string>& words) {
     fmt::print("{}", kUsage);
     return 0;
   }
-  return Repeat(kSqueue, *read, ShowQueue);
+  return Repeat(kSqueue, *read, read->Has("steps") ? ShowQueueOfSteps : ShowQueue);
 }
 
 }  // namespace trainyard::cli

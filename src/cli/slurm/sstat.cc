@@ -15,6 +15,7 @@
 #include "cli/slurm/field_table.h"
 #include "cli/slurm/slurm_commands.h"
 #include "cli/slurm/slurm_facts.h"
+#include "cli/slurm/slurm_steps.h"
 #include "cli/slurm/slurm_words.h"
 #include "requests/job_selection.h"
 
@@ -26,7 +27,7 @@ using enum SlurmOption::Use;
 
 constexpr const char* kSstat = "sstat";
 constexpr std::array kSstatOptions{
-    SlurmOption{"allsteps", 'a', kNone, kNoEffect, ""},
+    SlurmOption{"allsteps", 'a', kNone, kDone, ""},
     SlurmOption{"helpformat", 'e', kNone, kDone, ""},
     SlurmOption{"help", 'h', kNone, kDone, ""},
     SlurmOption{"pidformat", 'i', kNone, kRefused, "no numbers of processes are kept"},
@@ -57,27 +58,39 @@ constexpr const char* kDefaultFormat =
     "TRESUsageOutMax,TRESUsageOutMaxNode,TRESUsageOutMaxTask,TRESUsageOutMin,TRESUsageOutMinNode,"
     "TRESUsageOutMinTask,TRESUsageOutTot";
 
-using SstatRow = const v1::JobStatus*;
+// What is measured is that of the whole job, and stands at its script.
+struct SstatRow {
+  const v1::JobStatus* job = nullptr;
+  SlurmStep step{};
+};
 using SstatField = TableField<SstatRow>;
 
 std::string Nothing(const SstatRow& /*row*/) { return {}; }
-std::string StepText(const SstatRow& job) { return JobText(*job) + ".batch"; }
-std::string CpuTime(const SstatRow& job) { return SlurmLongSpan(job->use().cpu_s()); }
-std::string Tasks(const SstatRow& /*row*/) { return "1"; }
-std::string NodesOfStep(const SstatRow& job) { return SlurmNodes(*job); }
-std::string PeakNode(const SstatRow& job) { return Printable(job->use().peak_node()); }
-std::string PeakMemory(const SstatRow& job) {
+std::string StepText(const SstatRow& row) { return JobText(*row.job) + "." + row.step.id; }
+std::string CpuTimeOfStep(const SstatRow& row) {
+  return row.step.is_batch() ? SlurmLongSpan(row.job->use().cpu_s()) : std::string();
+}
+std::string Tasks(const SstatRow& row) { return std::to_string(row.step.tasks); }
+std::string NodesOfStep(const SstatRow& row) {
+  return row.step.is_batch() ? SlurmNodes(*row.job) : row.step.node_list;
+}
+std::string PeakNode(const SstatRow& row) {
+  return row.step.is_batch() ? Printable(row.job->use().peak_node()) : std::string();
+}
+std::string PeakMemoryOfStep(const SstatRow& row) {
   constexpr std::int64_t kKiB = 1024;
-  return job->use().peak_memory() > 0 ? fmt::format("{}K", job->use().peak_memory() / kKiB) : "";
+  return row.step.is_batch() && row.job->use().peak_memory() > 0
+             ? fmt::format("{}K", row.job->use().peak_memory() / kKiB)
+             : "";
 }
 
 // In the order in which they are listed.
-constexpr std::array kSstatFields{SstatField{"AveCPU", 10, CpuTime},
+constexpr std::array kSstatFields{SstatField{"AveCPU", 10, CpuTimeOfStep},
                                   SstatField{"AveCPUFreq", 10, Nothing},
                                   SstatField{"AveDiskRead", 12, Nothing},
                                   SstatField{"AveDiskWrite", 12, Nothing},
                                   SstatField{"AvePages", 10, Nothing},
-                                  SstatField{"AveRSS", 10, PeakMemory},
+                                  SstatField{"AveRSS", 10, PeakMemoryOfStep},
                                   SstatField{"AveVMSize", 10, Nothing},
                                   SstatField{"ConsumedEnergy", 14, Nothing},
                                   SstatField{"ConsumedEnergyRaw", 17, Nothing},
@@ -91,13 +104,13 @@ constexpr std::array kSstatFields{SstatField{"AveCPU", 10, CpuTime},
                                   SstatField{"MaxPages", 8, Nothing},
                                   SstatField{"MaxPagesNode", 12, Nothing},
                                   SstatField{"MaxPagesTask", 14, Nothing},
-                                  SstatField{"MaxRSS", 10, PeakMemory},
+                                  SstatField{"MaxRSS", 10, PeakMemoryOfStep},
                                   SstatField{"MaxRSSNode", 10, PeakNode},
                                   SstatField{"MaxRSSTask", 10, Nothing},
                                   SstatField{"MaxVMSize", 10, Nothing},
                                   SstatField{"MaxVMSizeNode", 14, Nothing},
                                   SstatField{"MaxVMSizeTask", 14, Nothing},
-                                  SstatField{"MinCPU", 10, CpuTime},
+                                  SstatField{"MinCPU", 10, CpuTimeOfStep},
                                   SstatField{"MinCPUNode", 10, Nothing},
                                   SstatField{"MinCPUTask", 10, Nothing},
                                   SstatField{"Nodelist", 20, NodesOfStep},
@@ -139,6 +152,28 @@ std::string JobOf(const std::string& item) {
   return requests::ReadJobNumber(id).ok() ? id : std::string();
 }
 
+// The step that the item names; where it names none that of the script, or all that run. Jobs that
+// are no scripts have one.
+std::vector<SstatRow> RowsOf(const v1::JobStatus& job, const std::string& item, bool all) {
+  std::vector<SstatRow> rows;
+  if (SlurmState(job) != "RUNNING") {
+    return rows;
+  }
+  const std::size_t point = item.find('.');
+  const std::string named = point == std::string::npos ? "batch" : item.substr(point + 1);
+  std::vector<SlurmStep> steps = SlurmStepsOf(job);
+  if (steps.empty()) {
+    steps.push_back({.id = "batch"});
+  }
+  for (SlurmStep& step : steps) {
+    const bool runs = !step.ended;
+    if (runs && (step.id == named || (all && point == std::string::npos))) {
+      rows.push_back({.job = &job, .step = std::move(step)});
+    }
+  }
+  return rows;
+}
+
 // A job that does not run is told, and the others are shown.
 Status ShowUse(const SlurmWords& words, rpc::ClusterClient& client) {
   ASSIGN_OR_RETURN(std::vector<TableColumn<SstatRow>> columns,
@@ -159,8 +194,8 @@ Status ShowUse(const SlurmWords& words, rpc::ClusterClient& client) {
       return SlurmState(job) == "RUNNING";
     });
     for (const v1::JobStatus& job : jobs) {
-      if (SlurmState(job) == "RUNNING") {
-        fmt::print("{}", table.LineOf(&job));
+      for (const SstatRow& row : RowsOf(job, item, words.Has("allsteps"))) {
+        fmt::print("{}", table.LineOf(row));
       }
     }
     if (!any) {

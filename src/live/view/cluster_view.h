@@ -19,6 +19,7 @@
 #include "live/failures/failure_book.h"
 #include "live/history/configuration_history.h"
 #include "live/history/history.h"
+#include "live/history/steps.h"
 #include "live/history/usage.h"
 #include "live/jobs/live_jobs.h"
 #include "live/live_options.h"
@@ -39,9 +40,10 @@ struct JobEntry {
   model::JobRecord record;
   Attempts::Current attempts;
   std::map<std::string, double> metrics;
-  History::Events history;               // null: there is none
-  std::shared_ptr<const Holding> usage;  // null: it holds nothing
-  std::shared_ptr<const JobUse> use;     // null: nothing is known of it
+  History::Events history;                // null: there is none
+  std::shared_ptr<const Holding> usage;   // null: it holds nothing
+  std::shared_ptr<const JobUse> use;      // null: nothing is known of it
+  std::shared_ptr<const JobSteps> steps;  // null: it has started none
   std::string changed_by;
   std::string holder;  // who holds it
   FailureEffect failures;

@@ -196,6 +196,13 @@ void Statuses::PutUse(JobId id, v1::JobStatus& status) const {
   told.set_peak_node(view_.cluster().nodes[Index(use.peak_node)].name);
 }
 
+void Statuses::PutSteps(JobId id, v1::JobStatus& status) const {
+  const std::shared_ptr<const JobSteps>& known = view_.job(id).steps;
+  for (const JobStep& step : known == nullptr ? std::vector<JobStep>() : known->steps) {
+    *status.add_steps() = RecordOf(step);
+  }
+}
+
 v1::JobStatus Statuses::StatusOf(JobId job) const {
   Reasons reasons(view_, now_, service::Principal::OwnerOf(*view_.job(job).live.request),
                   Reasons::Depth::kFull);
@@ -325,6 +332,7 @@ v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
     if (request.history()) {
       PutHistory(*id, TimePoint{}, job);
     }
+    PutSteps(*id, job);
     const v1::JobRequest& asked = *view_.job(*id).live.request;
     if (principal.May(service::Access::kRead, asked)) {  // there may be secrets in it
       const std::vector<std::string> words = CommandOf(asked.launch());
@@ -337,17 +345,26 @@ v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
     return reply;
   }
   const std::optional<JobId> after = view_.Find(request.after());
+  constexpr int kMostStepsOfPage = 20'000;
+  int steps = 0;
   for (std::size_t i = after ? Index(*after) + 1 : 0;
        (i = view_.jobs.NextSince(i, since)) < view_.jobs.size(); ++i) {
     const JobId id = JobAt(i);
     if (view_.job(id).changed <= since || !IsMeant(id, request) || !MaySee(principal, id)) {
       continue;
     }
-    if (request.limit() > 0 && jobs.jobs_size() == static_cast<int>(request.limit())) {
+    const bool is_full =
+        jobs.jobs_size() == static_cast<int>(request.limit()) || steps >= kMostStepsOfPage;
+    if (request.limit() > 0 && is_full) {
       jobs.set_next(jobs.jobs().rbegin()->job());
       return reply;
     }
-    *jobs.add_jobs() = StatusOf(id, reasons);
+    v1::JobStatus& job = *jobs.add_jobs();
+    job = StatusOf(id, reasons);
+    if (request.steps()) {
+      PutSteps(id, job);
+      steps += job.steps_size();
+    }
   }
   return reply;
 }

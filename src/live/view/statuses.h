@@ -67,6 +67,7 @@ class Statuses {
   void PutTimes(JobId job, v1::JobStatus& status) const;
   void PutGrants(JobId job, v1::JobStatus& status) const;
   void PutUse(JobId job, v1::JobStatus& status) const;
+  void PutSteps(JobId job, v1::JobStatus& status) const;
   void PutProgress(JobId job, v1::JobStatus& status) const;
 
   const ClusterView& view_;

@@ -36,6 +36,7 @@ void ViewWriter::RefreshJob(JobId id) {
                                                    .history = state_.history.Of(id),
                                                    .usage = state_.usage.HeldBy(id),
                                                    .use = state_.usage.UseOf(id),
+                                                   .steps = state_.steps.Of(id),
                                                    .changed_by = state_.changes.Of(id),
                                                    .holder = state_.changes.HolderOf(id),
                                                    .failures = state_.failures.EffectOn(id),

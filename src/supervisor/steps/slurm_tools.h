@@ -15,8 +15,6 @@ namespace trainyard::supervisor {
 inline constexpr std::array<std::string_view, 8> kSlurmTools{
     "sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun", "sstat"};
 inline constexpr std::string_view kStepTool = "srun";
-// Of the attempt's folder: how many steps there have been.
-inline constexpr const char* kStepCount = "steps";
 // For tools: where the attempt's folder is.
 inline constexpr const char* kStepFolderVariable = "TRAINYARD_STEPS";
 // What bash reads first, and what it would have read.

@@ -39,6 +39,7 @@
 #include "supervisor/steps/step_environment.h"
 #include "supervisor/steps/step_files.h"
 #include "supervisor/steps/step_layout.h"
+#include "supervisor/steps/step_log.h"
 #include "supervisor/steps/step_programs.h"
 #include "supervisor/steps/step_tasks.h"
 
@@ -53,21 +54,6 @@ constexpr std::chrono::seconds kKillWait(30);        // from TERM to KILL of --k
 constexpr std::chrono::seconds kUntilAsked(1);       // an interrupt after it asks again
 constexpr std::chrono::milliseconds kUntilTold(50);  // ends that are told in one line
 constexpr std::uint64_t kMostInput = std::uint64_t{256} << 10;  // that tasks have not taken yet
-
-// How many steps of the attempt there have been before this one.
-int TakeStepNumber() {
-  const std::string path = JobVariable(kStepFolderVariable) + "/" + kStepCount;
-  constexpr mode_t kMine = 0600;
-  const io::Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kMine));
-  std::array<char, 16> text{};
-  if (file.get() < 0 || flock(file.get(), LOCK_EX) != 0 ||
-      pread(file.get(), text.data(), text.size() - 1, 0) < 0) {
-    return 0;
-  }
-  const int number = base::ToInteger<int>(base::Trim(text.data())).value_or(0);
-  const std::string next = std::to_string(number + 1);
-  return pwrite(file.get(), next.data(), next.size(), 0) < 0 ? 0 : number;
-}
 
 void WriteAll(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -145,12 +131,21 @@ class RunningStep {
     if (!Place()) {  // while it waits, a signal ends it
       return 1;
     }
-    number_ = TakeStepNumber();
+    number_ = TakeStepNumber(JobVariable(kStepFolderVariable));
     ApplyExport(options_.exported);
     Begin();
     if (!OpenFiles()) {
       return 1;
     }
+    const v1::StepRecord record = BegunStep(options_, nodes_.front().start);
+    WriteStepRecord(JobVariable(kStepFolderVariable), record);
+    const int status = RunTasks();
+    WriteStepRecord(JobVariable(kStepFolderVariable), EndedStep(record, status));
+    return status;
+  }
+
+ private:
+  int RunTasks() {
     sigset_t taken;
     sigemptyset(&taken);
     for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
@@ -173,7 +168,6 @@ class RunningStep {
     return status_;
   }
 
- private:
   struct NodeOfStep {
     v1::StepStart start;
     std::string name;
