@@ -251,6 +251,9 @@ TEST_F(SlurmCommandsTest, StepsAreAccountedFor) {
   EXPECT_EQ(Says("sacct -n -P -j 1.1,1.batch -o jobid,end"),
             "1.batch|Unknown\n1.1|" + Says("sacct -n -P -j 1.1 -o end"));
   EXPECT_EQ(Says("sstat -a -n -P -j 1 -o jobid,ntasks"), "1.batch|1\n1.3|1\n");
+  EXPECT_THAT(Says("squeue --json"), HasSubstr("\"job_state\": \"RUNNING\""));
+  EXPECT_THAT(Says("sacct --json"), HasSubstr("\"id\": \"batch\""));
+  EXPECT_THAT(Says("sinfo --json"), HasSubstr("\"name\": \"n1\""));
   EXPECT_EQ(Shell("squeue -s 1").err,
             "squeue: error: Invalid job_step id: 1; expected JOB.STEP, such as 12.0\n");
   EXPECT_EQ(Shell("scancel 1").status, 0);

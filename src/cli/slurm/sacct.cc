@@ -23,6 +23,7 @@
 #include "cli/slurm/slurm_commands.h"
 #include "cli/slurm/slurm_facts.h"
 #include "cli/slurm/slurm_filter.h"
+#include "cli/slurm/slurm_json.h"
 #include "cli/slurm/slurm_steps.h"
 #include "cli/slurm/slurm_words.h"
 #include "requests/slurm/slurm_time.h"
@@ -50,7 +51,7 @@ constexpr std::array kSacctOptions{
     SlurmOption{"help", 'h', kNone, kDone, ""},
     SlurmOption{"helpformat", 'e', kNone, kDone, ""},
     SlurmOption{"jobs", 'j', kNeeded, kDone, ""},
-    SlurmOption{"json", 0, kNone, kRefused, kStatusJson},
+    SlurmOption{"json", 0, kNone, kDone, ""},
     SlurmOption{"local", 'L', kNone, kNoEffect, ""},
     SlurmOption{"name", 0, kNeeded, kDone, ""},
     SlurmOption{"nodelist", 'N', kNeeded, kDone, ""},
@@ -415,6 +416,15 @@ Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {
       line.tasks.push_back(job.array_index());
     }
     rows.push_back({.line = std::move(line), .partition = partition});
+  }
+  if (words.Has("json")) {
+    std::vector<SlurmJobLine> list;
+    list.reserve(rows.size());
+    for (const SacctRow& row : rows) {
+      list.push_back({.line = row.line, .partition = row.partition});
+    }
+    fmt::print("{}", JsonOfAccounting(list, static_cast<double>(std::time(nullptr))));
+    return {};
   }
   for (const SacctRow& row : rows) {
     text += LinesOfRow(words, table, row);

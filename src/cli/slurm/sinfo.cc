@@ -18,6 +18,7 @@
 #include "cli/slurm/output_format.h"
 #include "cli/slurm/slurm_commands.h"
 #include "cli/slurm/slurm_facts.h"
+#include "cli/slurm/slurm_json.h"
 #include "cli/slurm/slurm_words.h"
 
 namespace trainyard::cli {
@@ -40,7 +41,7 @@ constexpr std::array kSinfoOptions{
     SlurmOption{"help", 0, kNone, kDone, ""},
     SlurmOption{"hide", 0, kNone, kNoEffect, ""},
     SlurmOption{"iterate", 'i', kNeeded, kDone, ""},
-    SlurmOption{"json", 0, kNone, kRefused, kNodesJson},
+    SlurmOption{"json", 0, kNone, kDone, ""},
     SlurmOption{"list-reasons", 'R', kNone, kDone, ""},
     SlurmOption{"local", 0, kNone, kNoEffect, ""},
     SlurmOption{"long", 'l', kNone, kDone, ""},
@@ -346,6 +347,30 @@ Result<std::vector<OutputColumn<InfoRow>>> InfoColumns(const SlurmWords& words) 
   return ColumnsOfFormat(words.Value("format").value_or(FormatOf(words)), kOfInfo, "node");
 }
 
+// The nodes that the options choose, once each.
+Status ShowInfoAsJson(const SlurmWords& words, rpc::ClusterClient& client) {
+  ASSIGN_OR_RETURN(const InfoFilter filter, InfoFilterOf(words));
+  ASSIGN_OR_RETURN(const v1::NodesReply all, NodesOf(client));
+  ASSIGN_OR_RETURN(const v1::ClientReply jobs, CallForJobs(client, JobsCall({}, true)));
+  std::vector<NodeWithCpus> list;
+  for (const v1::NodeStatus& node : all.nodes()) {
+    const auto is_open = [&filter](const std::string& name) {
+      return filter.partitions.empty() || filter.partitions.contains(name);
+    };
+    if (!filter.Fits(node) ||
+        std::none_of(node.partitions().begin(), node.partitions().end(), is_open)) {
+      continue;
+    }
+    int used = 0;
+    for (const v1::JobStatus& job : jobs.jobs().jobs()) {
+      used += SlurmCpusOn(job, node.node());
+    }
+    list.push_back({.node = &node, .used_cpus = used});
+  }
+  fmt::print("{}", JsonOfNodes(list));
+  return {};
+}
+
 Status ShowInfo(const SlurmWords& words, rpc::ClusterClient& client) {
   ASSIGN_OR_RETURN(const InfoFilter filter, InfoFilterOf(words));
   ASSIGN_OR_RETURN(std::vector<OutputColumn<InfoRow>> columns, InfoColumns(words));
@@ -377,7 +402,7 @@ int Sinfo(const std::vector<std::string>& words) {
     fmt::print("{}", kSinfoUsage);
     return 0;
   }
-  return Repeat(kSinfo, *read, ShowInfo);
+  return Repeat(kSinfo, *read, read->Has("json") ? ShowInfoAsJson : ShowInfo);
 }
 
 }  // namespace trainyard::cli

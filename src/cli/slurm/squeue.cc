@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <set>
 #include <string>
@@ -19,10 +20,11 @@
 #include "cli/slurm/slurm_commands.h"
 #include "cli/slurm/slurm_facts.h"
 #include "cli/slurm/slurm_filter.h"
+#include "cli/slurm/slurm_json.h"
 #include "cli/slurm/slurm_words.h"
+#include "cli/slurm/squeue_steps.h"
 #include "live/jobs/job_request.h"
 
-#include "cli/slurm/squeue_steps.h"
 namespace trainyard::cli {
 namespace {
 
@@ -44,7 +46,7 @@ constexpr std::array kSqueueOptions{
     SlurmOption{"hide", 0, kNone, kNoEffect, ""},
     SlurmOption{"iterate", 'i', kNeeded, kDone, ""},
     SlurmOption{"jobs", 'j', kNeeded, kDone, ""},
-    SlurmOption{"json", 0, kNone, kRefused, kNoJson},
+    SlurmOption{"json", 0, kNone, kDone, ""},
     SlurmOption{"licenses", 'L', kNeeded, kRefused, "jobs are not chosen by licences"},
     SlurmOption{"local", 0, kNone, kNoEffect, ""},
     SlurmOption{"long", 'l', kNone, kDone, ""},
@@ -295,25 +297,30 @@ Result<std::vector<OutputColumn<QueueRow>>> QueueColumns(const SlurmWords& words
 Result<v1::JobsReply> JobsToShow(const SlurmWords& words, rpc::ClusterClient& client) {
   const std::vector<std::string> ids = words.Items("jobs");
   if (ids.empty()) {
-    ASSIGN_OR_RETURN(v1::ClientReply all, CallForJobs(client, JobsCall({}, !words.Has("states"))));
+    ASSIGN_OR_RETURN(v1::ClientReply all,
+                     CallForJobs(client, JobsCall({}, !words.Has("states") && !words.Has("json"))));
     return std::move(*all.mutable_jobs());
   }
   ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs, JobsOfIds(client, ids));
   v1::JobsReply reply;
+  reply.set_now(static_cast<double>(std::time(nullptr)));
   *reply.mutable_jobs() = {jobs.begin(), jobs.end()};
   return reply.jobs_size() > 0 ? Result<v1::JobsReply>(std::move(reply)) : Failed(kNoSuchJob);
 }
 
-Status ShowQueue(const SlurmWords& words, rpc::ClusterClient& client) {
+// Of a job that has ended as long as Slurm tells of it by itself (MinJobAge).
+constexpr double kShownAfterEnd = 300;
+
+// The lines of the jobs that the options choose. The replies must outlive them.
+Result<std::vector<QueueRow>> RowsOf(const SlurmWords& words, const v1::JobsReply& reply,
+                                     const v1::NodesReply& nodes) {
   ASSIGN_OR_RETURN(const SlurmFilter filter, SlurmFilter::Of(kSqueue, words));
-  ASSIGN_OR_RETURN(const std::vector<OutputColumn<QueueRow>> columns, QueueColumns(words));
-  ASSIGN_OR_RETURN(const v1::JobsReply reply, JobsToShow(words, client));
-  ASSIGN_OR_RETURN(const v1::NodesReply nodes, NodesOf(client));
   const std::string unnamed = DefaultPartition(nodes);
   std::vector<const v1::JobStatus*> jobs;
   for (const v1::JobStatus& job : reply.jobs()) {
-    if (filter.Fits(job, PartitionOf(job, unnamed)) &&
-        (filter.has_states() || !live::HasEnded(job.state()))) {
+    const bool is_shown = filter.has_states() || !live::HasEnded(job.state()) ||
+                          (words.Has("json") && job.ended() + kShownAfterEnd >= reply.now());
+    if (is_shown && filter.Fits(job, PartitionOf(job, unnamed))) {
       jobs.push_back(&job);
     }
   }
@@ -328,8 +335,25 @@ Status ShowQueue(const SlurmWords& words, rpc::ClusterClient& client) {
       rows.push_back({std::move(line), partition});
     }
   }
+  return rows;
+}
+
+Status ShowQueue(const SlurmWords& words, rpc::ClusterClient& client) {
+  ASSIGN_OR_RETURN(const std::vector<OutputColumn<QueueRow>> columns, QueueColumns(words));
+  ASSIGN_OR_RETURN(const v1::JobsReply reply, JobsToShow(words, client));
+  ASSIGN_OR_RETURN(const v1::NodesReply nodes, NodesOf(client));
+  ASSIGN_OR_RETURN(std::vector<QueueRow> rows, RowsOf(words, reply, nodes));
   RETURN_IF_ERROR(SortRows(rows, words.Value("sort").value_or("P,t,-p,i"), kOfQueue));
-  PrintRows<QueueRow>(words, columns, rows);
+  if (!words.Has("json")) {
+    PrintRows<QueueRow>(words, columns, rows);
+    return {};
+  }
+  std::vector<SlurmJobLine> list;
+  list.reserve(rows.size());
+  for (const QueueRow& row : rows) {
+    list.push_back({.line = row.line, .partition = row.partition});
+  }
+  fmt::print("{}", JsonOfQueue(list));
   return {};
 }
 
