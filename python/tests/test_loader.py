@@ -536,3 +536,22 @@ def test_workers_that_are_still_starting_leave_at_once(method: str, tmp_path: Pa
     for pid in pids:
         assert wait_until(lambda: gone(pid)), f"worker {pid} is left"
     assert trainer.wait(TIMEOUT) == 0
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_batch_may_be_set_while_it_goes_on(job: Job, workers: int) -> None:
+    loader = DataLoader(list(range(60)), 4, job, workers=workers, seed=1)
+    seen: list[int] = []
+    sizes: list[int] = []
+    for _ in loader.steps(1):
+        seen += loader.batch.samples
+        sizes.append(loader.batch.global_samples)
+        if len(sizes) == 2:
+            loader.global_batch_size = 10
+    loader.close()
+    assert sorted(seen) == list(range(60))
+    assert sizes[:2] == [4, 4] and 10 in sizes[2:8]
+    assert len(loader) == 6
+    for size in (0, -1):
+        with pytest.raises(ValueError, match=f"batch_size is at least 1, not {size}"):
+            loader.global_batch_size = size

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any, Deque, Iterator, Mapping, NoReturn, Optional, Sequence
 
 from . import collective, order, torch_arguments
-from .batch import Batch, Issued
-from .errors import LoaderError, MismatchError, WorldSizeError
-from .job import Job, is_imported_by_worker
-from .pool import WorkerPool
+from .batch import Batch, Issued, check_size
+from .errors import MismatchError, WorldSizeError
+from .job import Job
+from .pool import WorkerPool, refuse_in_worker
 from .samples import Collate, Source, own_generators
 
 _WINDOW = 20  # iterations over which the loading share is taken
@@ -67,12 +67,16 @@ class DataLoader:
         self._shuffle = shuffle
         self._stage = stage
         self._source = Source(dataset, collate_fn, seed)
-        self._check(workers)
+        refuse_in_worker()
+        if workers < 0:
+            raise ValueError(f"workers is at least 0, not {workers}")
+        check_size(batch_size, self._samples, drop_last)
         self._base_world: Optional[int] = None  # that batch_size is meant for, to scale it
         self.scales = job.resize == "scale-lr"  # the global batch goes with the world size
         self._epoch = 0
         self._done = 0  # samples of the epoch that have been handed out, to all ranks
         self._iterations = 0
+        self.reports = True  # what it measures, as metrics
         self._batch: Optional[Batch] = None
         self._order: tuple[int, Sequence[int]] = (-1, ())
         self._pool = WorkerPool(self._source, _PREFETCH, start_method)
@@ -155,6 +159,16 @@ class DataLoader:
         return loss if scale == 1.0 else loss * scale
 
     @property
+    def job(self) -> Job:
+        """Whose part of the batches it gives."""
+        return self._job
+
+    @property
+    def samples(self) -> int:
+        """Of the data set."""
+        return self._samples
+
+    @property
     def epoch(self) -> int:
         """The epoch of the last batch, or of the next one before the first."""
         return self._epoch
@@ -170,6 +184,14 @@ class DataLoader:
         if not self.scales or self._base_world is None:
             return self._batch_size
         return self._batch_size * self._job.world_size // self._base_world
+
+    @global_batch_size.setter
+    def global_batch_size(self, samples: int) -> None:
+        """From the next batch on that is not loaded yet; all ranks set it alike. ValueError."""
+        if self.scales:
+            raise ValueError("the batch goes with the world size (scale-lr): it cannot be set, too")
+        check_size(samples, self._samples, self._drop_last)
+        self._batch_size = samples
 
     # --------------------------------------------------------------------------------- workers
 
@@ -241,24 +263,6 @@ class DataLoader:
 
     # -------------------------------------------------------------------------------- its parts
 
-    def _check(self, workers: int) -> None:
-        if is_imported_by_worker():
-            raise LoaderError(
-                "the script is imported by a spawned loader worker and would train there: put what "
-                'it does below `if __name__ == "__main__":`, or give start_method="fork"'
-            )
-        if self._batch_size < 1:
-            raise ValueError(f"batch_size is at least 1, not {self._batch_size}")
-        if workers < 0:
-            raise ValueError(f"workers is at least 0, not {workers}")
-        if self._samples == 0:
-            raise ValueError("the dataset has no samples")
-        if self._drop_last and self._samples < self._batch_size:
-            raise ValueError(
-                f"drop_last leaves nothing of a dataset with {self._samples} samples, which do "
-                f"not fill one batch of {self._batch_size}"
-            )
-
     def _check_world(self) -> tuple[int, int]:
         """Rank and world size; all ranks must have the same dataset and position."""
         job = self._job
@@ -288,9 +292,9 @@ class DataLoader:
 
     def _plan(self, epochs: int, rank: int, world: int) -> Iterator[Issued]:
         """All batches from the present position on."""
-        size = self.global_batch_size
         epoch, done, iteration = self._epoch, self._done, self._iterations
         while epoch < epochs:
+            size = self.global_batch_size  # may have been set since the last one
             left = self._remaining(done)
             if left == 0:
                 epoch, done = epoch + 1, 0
@@ -378,7 +382,7 @@ class DataLoader:
             self._report()
 
     def _report(self) -> None:
-        if self._job.rank == 0 and self._times:
+        if self.reports and self._job.rank == 0 and self._times:
             self._job.metric("loading_share", round(self.loading_share, 4))
             mean = sum(whole for whole, _ in self._times) / len(self._times)
             self._job.metric("iteration_s", mean)

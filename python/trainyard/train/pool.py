@@ -19,6 +19,7 @@ from typing import Any, Callable, Optional, Sequence
 from . import worker
 from .connection import warn
 from .errors import LoaderError
+from .job import is_imported_by_worker
 from .samples import Source
 
 _LARGE = 48 << 10  # bytes of a task that might not fit a pipe beside another one
@@ -287,3 +288,12 @@ def _close_in_child() -> None:
 
 atexit.register(_close_all)
 os.register_at_fork(after_in_child=_close_in_child)
+
+
+def refuse_in_worker() -> None:
+    """Raises LoaderError in a spawned worker that runs the script of its trainer."""
+    if is_imported_by_worker():
+        raise LoaderError(
+            "the script is imported by a spawned loader worker and would train there: put what "
+            'it does below `if __name__ == "__main__":`, or give start_method="fork"'
+        )
