@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "pytorch.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="without the repository's documentation")
 
 BEGIN = """
-from trainyard.train import Checkpoint, DataLoader, Job
+from trainyard.train import AdaptiveBatch, Checkpoint, DataLoader, Job
 job = Job()
 import torch, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -134,6 +134,15 @@ def train_step(batch):
     one, two = run(BEGIN + NEEDS + MODEL + train_step + on_cpus(loop) + END, tmp_path)
     assert one == two
     assert one[:2] == ["10", "True"]
+
+
+def test_a_loop_with_batches_that_adapt(tmp_path: Path) -> None:
+    (loop,) = scripts_of("Batches that adapt")
+    script = on_cpus(loop).replace("most_batch=8192", "most_batch=32")
+    model = "model = DistributedDataParallel(make_model())\n"
+    one, two = run(BEGIN + NEEDS + model + script + END, tmp_path)
+    assert one == two
+    assert one[1] == "True"
 
 
 def test_a_loop_with_turns(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a training script needs to be stopped, moved and resized by Trainyard (docs/pytorch.md)."""
 
+from .adaptive_batch import AdaptiveBatch
 from .batch import Batch
 from .checkpoint import Checkpoint
 from .errors import (
@@ -18,6 +19,7 @@ from .order import sample_seed
 from .supervisor import Share
 
 __all__ = [
+    "AdaptiveBatch",
     "Batch",
     "Checkpoint",
     "CheckpointError",

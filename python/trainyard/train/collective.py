@@ -61,6 +61,19 @@ def maxima(values: Sequence[float]) -> list[float]:
     return [float(value) for value in tensor.tolist()]
 
 
+def rows(values: Sequence[float]) -> list[list[float]]:
+    """The numbers of each rank, by rank; the same on all, bit by bit. Collective."""
+    dist = _distributed()
+    if dist is None or dist.get_world_size() == 1:
+        return [list(values)]
+    import torch
+
+    mine = torch.tensor(list(values), dtype=torch.float64)
+    tensors = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
+    dist.all_gather(tensors, mine, group=_group(dist))
+    return [[float(value) for value in tensor.tolist()] for tensor in tensors]
+
+
 def leave_together() -> None:
     """The last word before the ranks leave: nobody goes on before all have come here. Collective.
 

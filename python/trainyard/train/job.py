@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Callable, Optional, Type
+from typing import Any, Callable, Iterable, Optional, Type
 
 from . import collective, ending, protocol
 from .connection import warn
@@ -220,6 +220,15 @@ class Job:
             raise ValueError(f"metric {name}: a job has {protocol.MAX_METRICS} names at most")
         self._metrics.add(name)
         self._supervisor.say(line)
+
+    def keep_metrics(self, names: Iterable[str]) -> None:
+        """Keeps room for metrics that are reported later. Raises ValueError as `metric` would."""
+        self._metrics.update(names)
+        if len(self._metrics) > protocol.MAX_METRICS:
+            raise ValueError(
+                f"a job has {protocol.MAX_METRICS} names of metrics at most, not "
+                f"{len(self._metrics)}"
+            )
 
     def note(self, text: str) -> None:
         """One line for the people who look at the job: on stderr, and in `trainyard status`."""
