@@ -28,7 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils.clip_grad import clip_grad_norm_
 from torch.utils.data import Dataset
 
-from trainyard.train import Checkpoint, DataLoader, TrainyardError
+from trainyard.train import AdaptiveBatch, Checkpoint, DataLoader, TrainyardError
 
 WARM_UP_ITERATIONS = 10  # not part of the mean iteration time, as Synergy's profiler expects
 
@@ -100,6 +100,12 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         "convolves in TF32, on GPUs that can (as torch does by itself: convolutions only)")
     add("--start-method", choices=("fork", "spawn", "forkserver"), help="of data-loading processes "
         "(fork; spawn where CUDA is in use)")
+    add("--most-batch", type=positive, metavar="N", help="the batch grows from --batch up to N "
+        "samples as far as that speeds the training up (AdaptiveBatch)")
+    add("--most-part", type=positive, metavar="N", help="with --most-batch: samples that a process "
+        "takes in one pass (--batch)")
+    add("--choose-every", type=float, default=30.0, metavar="SECONDS",
+        help="with --most-batch: between choices of the batch (30)")
     add("--interleave", action="store_true", help="goes through loading, computing and exchange in "
         "stages, in turn with the jobs of its group; loads nothing ahead")
     add("--checkpoints", type=Path, metavar="FOLDER",
@@ -130,6 +136,8 @@ def parse(parser: argparse.ArgumentParser, defaults: Defaults,
             setattr(options, name, getattr(defaults, name)[column])
     if options.batch_of == "process":
         options.batch *= JOB.world_size
+    if options.most_batch is not None and options.interleave:
+        parser.error("--most-batch does not go with --interleave: batches are done in passes")
     return options
 
 
@@ -341,7 +349,14 @@ class Training:
             seed=options.seed, collate_fn=task.collate, drop_last=task.drop_last,
             stage="load" if options.interleave and task.loaded is None else None,
             start_method=options.start_method)
-        extra = {"extra": task.extra, "scaler": self._precision.scaler}
+        self._adaptive: AdaptiveBatch | None = None
+        if options.most_batch is not None:
+            if self._precision.scaler is not None:
+                raise SystemExit("--most-batch does not go with --amp fp16; expected --amp bf16")
+            self._adaptive = AdaptiveBatch(
+                self._model, self._optimizer, self._loader, most_batch=options.most_batch,
+                most_part=options.most_part or options.batch, interval=options.choose_every)
+        extra = {"extra": task.extra, "scaler": self._precision.scaler, "adaptive": self._adaptive}
         self._checkpoint = Checkpoint(
             JOB, model=self._bare, optimizer=self._optimizer, scheduler=self._scheduler,
             loader=self._loader, folder=options.checkpoints,
@@ -376,6 +391,8 @@ class Training:
         self._result.finished = self._checkpoint.finished
 
     def _step(self, batch: Any) -> float:
+        if self._adaptive is not None:
+            return self._adaptive_step(self._adaptive, batch)
         if self._task.loaded:
             with self._stage("load"):
                 batch = self._task.loaded(self._bare, batch)
@@ -392,6 +409,23 @@ class Training:
                 self._scheduler.step()
             if self._task.communicated:
                 self._task.communicated()
+        return float(loss.item())
+
+    def _adaptive_step(self, adaptive: AdaptiveBatch, batch: Any) -> float:
+        def loss_of(part: Any) -> Tensor:
+            if self._task.loaded:
+                part = self._task.loaded(self._bare, part)
+            with self._precision.computing():
+                return self._task.loss(self._model, to_device(part, self._device))
+
+        loss = adaptive.backward(batch, loss_of)
+        if self._task.gradient_norm:
+            self._clip()
+        adaptive.step()
+        if self._scheduler is not None:
+            self._scheduler.step()
+        if self._task.communicated:
+            self._task.communicated()
         return float(loss.item())
 
     @contextmanager

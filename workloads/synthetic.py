@@ -28,10 +28,11 @@ FEATURES = 8
 class Waiting(Dataset[Any]):
     """Samples of a function; each is there after a pause."""
 
-    def __init__(self, samples: int, seconds: float, seed: int) -> None:
+    def __init__(self, samples: int, seconds: float, seed: int, noise: float) -> None:
         self._seconds = seconds
         self._inputs = torch.randn(samples, FEATURES, generator=seeded(seed))
         self._targets = torch.sin(self._inputs.sum(dim=1, keepdim=True) / 2)
+        self._targets += noise * torch.randn(samples, 1, generator=seeded(seed, 1))
 
     def __len__(self) -> int:
         return len(self._inputs)
@@ -50,11 +51,11 @@ def make_task(options: argparse.Namespace) -> Task:
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
         inputs, targets = batch
-        spend(seconds, options.compute)
+        spend(seconds + options.sample_seconds * len(inputs), options.compute)
         return nn.functional.mse_loss(model(inputs), targets)
 
     return Task(
-        dataset=Waiting(options.samples, options.load_seconds, options.seed),
+        dataset=Waiting(options.samples, options.load_seconds, options.seed, options.target_noise),
         model=nn.Sequential(nn.Linear(FEATURES, width), nn.Tanh(), nn.Linear(width, 1)), loss=loss,
         communicated=lambda: spend(options.communication_seconds, "sleep"),
         optimizer=lambda parameters: torch.optim.Adam(parameters, lr=rate))
@@ -82,6 +83,11 @@ def main(arguments: list[str] | None = None) -> None:
     add = parser.add_argument
     add("--load-seconds", type=float, default=0.0, metavar="SECONDS", help="of each sample")
     add("--forward-seconds", type=float, default=0.0, metavar="SECONDS", help="of each iteration")
+    add("--sample-seconds", type=float, default=0.0, metavar="SECONDS",
+        help="of each sample, beside --forward-seconds")
+    add("--target-noise", type=float, default=0.0, metavar="DEVIATION",
+        help="of what is added to the targets; the nearer the training is to its end, the larger "
+        "the batch that it can make use of")
     add("--communication-seconds", type=float, default=0.0, metavar="SECONDS",
         help="of each iteration")
     add("--compute", choices=("sleep", "real"), default="sleep")

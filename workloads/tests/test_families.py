@@ -37,6 +37,7 @@ FAMILIES = {
     "ncf": ["recommendation.py"],
     "dqn": ["reinforcement.py"],
     "synthetic": ["synthetic.py"],
+    "adaptive": ["synthetic.py", "--most-batch", "64", "--most-part", "8", "--choose-every", "1"],
 }
 
 
