@@ -24,7 +24,7 @@ from train_test.context import Context
 from train_test.figures import Report, write
 
 EXPERIMENTS = ("resume", "loader", "interleave", "deadlines", "sensitivity", "overhead", "stages",
-               "locality", "mixed")
+               "locality", "batches", "mixed")
 
 
 def main() -> int:
