@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -22,13 +21,13 @@
 #include "daemon/periodic.h"
 #include "daemon/reloads.h"
 #include "daemon/restored_numbers.h"
+#include "daemon/transport.h"
 #include "identity/authority.h"
 #include "identity/door.h"
 #include "io/file.h"
 #include "io/temporary_folder.h"
 #include "live/controller.h"
 #include "live/jobs/job_request.h"
-#include "live/view/statuses.h"
 #include "model/job_numbers.h"
 #include "model/node_classes.h"
 #include "profile/measured_file.h"
@@ -36,8 +35,6 @@
 #include "rpc/route.h"
 #include "rpc/server.h"
 #include "service/access_control.h"
-#include "service/call_error.h"
-#include "service/calls.h"
 #include "store/folder.h"
 
 namespace trainyard::daemon {
@@ -214,75 +211,6 @@ Error WithWriter(Error error, const ControllerOptions& options, const std::strin
   }
   return error;
 }
-
-bool IsDenied(int number) { return service::CodeOf(number) == ErrorCode::kPermissionDenied; }
-
-// Puts everything that comes in into the mailbox, and what the world says onto the wire.
-class Transport final : public rpc::Inbox, public live::LiveOutput {
- public:
-  // `log` hears which calls somebody was not allowed to make. Both references must outlive it.
-  Transport(Mailbox& mailbox, const LiveClock& clock, std::function<void(const std::string&)> log)
-      : mailbox_(mailbox), clock_(clock), log_(std::move(log)) {}
-  void Open(live::LiveWorld& world) { world_ = &world; }
-  void Serve(rpc::RpcServer* server) { server_ = server; }
-
-  // What only reads is answered at once, from the view of the last step: the next decision may
-  // take its time.
-  void OnCall(std::uint64_t call, v1::ClientRequest request) override {
-    if (service::FamilyOf(request.kind_case()) == service::CallFamily::kReading &&
-        server_ != nullptr) {
-      const std::shared_ptr<const live::ClusterView> view = world_->view();
-      return Reply(call, live::Statuses(*view, clock_.Now()).AnswerTo(request));
-    }
-    mailbox_.Put([this, call, request = std::move(request)]() mutable {
-      world_->OnCall(call, std::move(request));
-    });
-  }
-  void OnCallGone(std::uint64_t call) override {
-    mailbox_.Put([this, call] { world_->OnCallGone(call); });
-  }
-  void OnAgent(std::uint64_t connection, v1::AgentMessage message) override {
-    mailbox_.Put([this, connection, message = std::move(message)]() mutable {
-      world_->OnAgent(connection, std::move(message));
-    });
-  }
-  void OnAgentGone(std::uint64_t connection) override {
-    mailbox_.Put([this, connection] { world_->OnAgentGone(connection); });
-  }
-
-  void Reply(std::uint64_t call, v1::ClientReply reply) override {
-    if (log_ && IsDenied(reply.error().code())) {
-      log_("refused: " + reply.error().message());
-    }
-    if (const v1::Changed* const changed = live::ChangedOf(reply); log_ && changed != nullptr) {
-      for (const v1::LeftOut& left : changed->left_out()) {
-        if (IsDenied(left.code())) {
-          log_("refused: " + left.why());
-        }
-      }
-    }
-    if (rpc::RpcServer* const server = server_; server != nullptr) {
-      server->Reply(call, std::move(reply));
-    }
-  }
-  void Send(std::uint64_t connection, v1::ControllerMessage message) override {
-    if (rpc::RpcServer* const server = server_; server != nullptr) {
-      server->Send(connection, std::move(message));
-    }
-  }
-  void Close(std::uint64_t connection) override {
-    if (rpc::RpcServer* const server = server_; server != nullptr) {
-      server->Close(connection);
-    }
-  }
-
- private:
-  Mailbox& mailbox_;
-  const LiveClock& clock_;
-  const std::function<void(const std::string&)> log_;
-  live::LiveWorld* world_ = nullptr;
-  std::atomic<rpc::RpcServer*> server_ = nullptr;
-};
 
 // What a controller begins with: by its store, at a first start by its options.
 struct Beginning {
@@ -598,6 +526,7 @@ struct Upkeep {
   const Outboxes& outboxes;
   Presence& presence;
   identity::Authority& authority;
+  Transport& transport;
 };
 
 // The one loop of a controller: whatever has come in since, one step, and so on.
@@ -609,6 +538,7 @@ Status Serve(const ControllerOptions& options, live::Controller& controller, con
   while (!mailbox.closed()) {
     upkeep.presence.Note();
     RETURN_IF_ERROR(controller.Step(clock.Now()));
+    upkeep.transport.NoteStep();
     if (controller.engine().shared_configuration() != configuration) {
       configuration = controller.engine().shared_configuration();
       upkeep.authority.SetNodes(NodesOf(options, configuration->cluster));
@@ -778,7 +708,7 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
   ASSIGN_OR_RETURN(const std::unique_ptr<identity::Door> door,
                    OpenDoor(options, server->port(), *authority));
   const Periodic renewing = Renewing(options, *authority);
-  transport.Serve(server.get());
+  transport.Serve(*server);
   on_ready(ReadyAt(server->port(), *configuration));
   Status status;
   {
@@ -787,9 +717,9 @@ Status RunController(const ControllerOptions& options, Mailbox& mailbox,
         ConfigureAgain(options, given, configurations, running);
       });
     });
-    status = Serve(options, running, {outboxes, presence, *authority}, clock, mailbox);
+    status = Serve(options, running, {outboxes, presence, *authority, transport}, clock, mailbox);
   }
-  transport.Serve(nullptr);
+  transport.Stop();
   if (const Status saved = audit->Save(); !saved.ok()) {
     Log(options, "the audit trail is not complete: " + saved.error().message);
   }

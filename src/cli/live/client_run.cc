@@ -85,10 +85,16 @@ class Waiting {
     }
   }
 
-  // Asks for all, and tells of those that have ended since. Errors: a job that there is not.
-  Status Ask(rpc::ClusterClient& client) {
-    ASSIGN_OR_RETURN(const v1::ClientReply reply,
-                     client.Call(JobsCall(numbers_, false), kTimeout, kPatience));
+  // Asks for all, or waits for a change of some for so long, and tells of those that have ended
+  // since. Errors: a job that there is not.
+  Status Ask(rpc::ClusterClient& client, milliseconds wait = milliseconds{0}) {
+    v1::ClientRequest request = JobsCall(numbers_, false);
+    if (wait.count() > 0) {
+      request.mutable_jobs()->set_since(version_);
+      request.mutable_jobs()->set_wait(static_cast<std::uint32_t>(wait.count()));
+    }
+    ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout, kPatience));
+    version_ = reply.jobs().version();
     if (!reply.jobs().unknown().empty()) {
       return Failed(fmt::format("there is no job {}", reply.jobs().unknown(0)));
     }
@@ -170,6 +176,7 @@ class Waiting {
   const WaitOptions& options_;
   const std::function<void(const v1::JobsReply&)> before_;
   std::vector<std::uint64_t> numbers_;
+  std::string version_;                                         // of the last answer
   std::map<std::uint64_t, std::size_t> left_;                   // by array: not ended
   std::map<std::uint64_t, std::vector<v1::JobStatus>> untold_;  // by array
   std::set<std::uint64_t> told_;
@@ -183,20 +190,24 @@ Status Wait(const WaitOptions& options, Command& chosen) {
   ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs,
                    SelectJobs(*client, options.selection, options.selection.has_filter()));
   Waiting waiting(options, jobs);
-  const auto until = std::chrono::steady_clock::now() +
-                     std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                         std::chrono::duration<double>(options.timeout_s));
-  while (true) {
-    RETURN_IF_ERROR(waiting.Ask(*client));
-    if (waiting.IsOver()) {
-      break;
-    }
-    if (options.timeout_s > 0 && std::chrono::steady_clock::now() >= until) {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(options.timeout_s));
+  constexpr milliseconds kWait{20'000};  // shorter than a call may take
+  RETURN_IF_ERROR(waiting.Ask(*client));
+  while (!waiting.IsOver()) {
+    const Clock::time_point now = Clock::now();
+    if (options.timeout_s > 0 && now >= until) {
       waiting.TellRest();
       return Failed(fmt::format("{} of {} jobs have not ended after {}", waiting.left(),
                                 jobs.size(), base::ShortDuration(options.timeout_s)));
     }
-    std::this_thread::sleep_for(kPause);
+    const milliseconds left = std::chrono::ceil<milliseconds>(until - now);
+    RETURN_IF_ERROR(waiting.Ask(*client, options.timeout_s > 0 ? std::min(kWait, left) : kWait));
+    // A controller of an earlier version answers at once.
+    if (!waiting.IsOver()) {
+      std::this_thread::sleep_until(now + kPause);
+    }
   }
   if (options.json) {
     PrintJsonList(waiting.ended());

@@ -321,10 +321,14 @@ v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
   v1::JobsReply& jobs = *reply.mutable_jobs();
   jobs.set_now(options_.UnixSeconds(now_));
   Reasons reasons(view_, now_, principal, Reasons::Depth::kFull);
+  const std::uint64_t since = VersionOf(request.since());
   for (const std::uint64_t number : request.jobs()) {
     const std::optional<JobId> id = view_.Find(number);
     if (!id || !MaySee(principal, *id)) {
       jobs.add_unknown(number);
+      continue;
+    }
+    if (view_.job(*id).changed <= since) {
       continue;
     }
     v1::JobStatus& job = *jobs.add_jobs();
@@ -339,7 +343,6 @@ v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
       job.mutable_command()->Assign(words.begin(), words.end());
     }
   }
-  const std::uint64_t since = VersionOf(request.since());
   jobs.set_version(fmt::format("{}-{}", options_.epoch, view_.number));
   if (!request.jobs().empty()) {
     return reply;

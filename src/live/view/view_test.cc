@@ -162,6 +162,12 @@ TEST_F(ViewTest, AnAnswerSinceAVersionHasWhatHasChanged) {
   Call(Job());
   const v1::JobsReply changed = Ask(ask);
   EXPECT_THAT(NumbersOf(changed), ElementsAre(7, 301));
+  v1::ClientRequest named = ask;
+  for (const std::uint64_t job : {7, 8, 999}) {
+    named.mutable_jobs()->add_jobs(job);
+  }
+  EXPECT_THAT(NumbersOf(Ask(named)), ElementsAre(7));
+  EXPECT_THAT(Ask(named).unknown(), ElementsAre(999));
   ask.mutable_jobs()->set_since(changed.version());
   EXPECT_THAT(NumbersOf(Ask(ask)), ElementsAre());
   ask.mutable_jobs()->set_since("77-" + std::to_string(1U << 30U));  // of another controller
