@@ -18,6 +18,6 @@ struct Metric {
 
 // How many different names a job may use in its life. Values under further names are ignored; those
 // under known names go on replacing each other.
-inline constexpr std::size_t kMaxMetrics = 16;
+inline constexpr std::size_t kMaxMetrics = 32;
 
 }  // namespace trainyard

@@ -258,13 +258,13 @@ def test_a_refused_line_is_shown(
     tmp_path: Path, job_under: JobUnder, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(line: str) -> "bytes | None":
-        return b"error: a job has 16 metrics at most\n" if line.startswith("metric") else None
+        return b"error: a job has 32 metrics at most\n" if line.startswith("metric") else None
 
     with StandInAgent(tmp_path, answer=refuse) as agent:
         job = job_under(agent)
         job.metric("x", 1)
         assert agent.wait_for(lambda: job.notice is None and job._supervisor.refusals == 1)
-    assert "did not understand a line: a job has 16 metrics" in capfd.readouterr().err
+    assert "did not understand a line: a job has 32 metrics" in capfd.readouterr().err
 
 
 def test_a_forked_process_has_no_part_in_the_talk(agent: StandInAgent, job_under: JobUnder) -> None:
@@ -382,12 +382,12 @@ def test_a_loss_that_is_not_finite_may_be_gone_on_with(
     assert 1 <= len(agent.heard[0].notes) <= 8
 
 
-def test_a_seventeenth_metric_and_one_that_is_not_finite(
+def test_one_metric_too_many_and_one_that_is_not_finite(
     job: Job, capfd: pytest.CaptureFixture[str]
 ) -> None:
     job.metric("bad", math.nan)
     assert "metric bad is nan: not reported" in capfd.readouterr().err
-    for number in range(16):
+    for number in range(32):
         job.metric(f"m{number}", number)
-    with pytest.raises(ValueError, match="16 names"):
-        job.metric("m16", 0)
+    with pytest.raises(ValueError, match="32 names"):
+        job.metric("m32", 0)

@@ -1057,7 +1057,7 @@ TEST_F(SupervisorTest, WhatAWorkerSaysLastCountsThoughItLeavesAtOnce) {
 TEST_F(SupervisorTest, AWorkerTellsItsMetrics) {
   std::vector<std::string> actions{"say:metric loss 2.5", "say:metric val/acc -1e-3",
                                    "say:metric loss 1.5", "say:metric loss", "hear"};
-  for (int i = 0; i < 15; ++i) {  // 14 more go in
+  for (int i = 0; i < 31; ++i) {  // 30 more go in
     actions.push_back(fmt::format("say:metric m{:02} {}", i, i));
   }
   actions.insert(actions.end(), {"hear", "say:metric loss 0.5", "say:lease?", "hear", "exit:1"});
@@ -1065,14 +1065,15 @@ TEST_F(SupervisorTest, AWorkerTellsItsMetrics) {
   EXPECT_EQ(Log(1),
             "error: 'metric' takes a name of 1 to 64 letters, digits, '_', '-', '.' or '/', and a "
             "number\n"
-            "error: a job has 16 metrics at most\n"
+            "error: a job has 32 metrics at most\n"
             "lease ok\n");
-  ASSERT_EQ(end.metrics_size(), 16);
+  ASSERT_EQ(end.metrics_size(), 32);
   EXPECT_EQ(end.metrics(0).name(), "loss");
   EXPECT_EQ(end.metrics(0).value(), 0.5);
   EXPECT_EQ(end.metrics(14).name(), "m13");
-  EXPECT_EQ(end.metrics(15).name(), "val/acc");
-  EXPECT_EQ(end.metrics(15).value(), -1e-3);
+  EXPECT_EQ(end.metrics(30).name(), "m29");
+  EXPECT_EQ(end.metrics(31).name(), "val/acc");
+  EXPECT_EQ(end.metrics(31).value(), -1e-3);
 }
 
 TEST_F(SupervisorTest, AMetricIsReportedAsItComes) {

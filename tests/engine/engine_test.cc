@@ -412,14 +412,14 @@ TEST_F(ReportedMetricsTest, PoliciesSeeTheLatestValueOfEachName) {
 
 TEST_F(ReportedMetricsTest, NamesBeyondTheLimitAreIgnoredAndKnownOnesAreNot) {
   Submit(0, 0);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 50; ++i) {
     Report(0, 1, {{std::to_string(10 + i), 1}});
   }
   Report(0, 2, {{"10", 7}, {"99", 7}});
   const std::vector<Metric>& reported = engine_.records()[0].reported;
   ASSERT_EQ(reported.size(), kMaxMetrics);
   EXPECT_EQ(reported.front(), (Metric{"10", 7}));
-  EXPECT_EQ(reported.back(), (Metric{"25", 1}));
+  EXPECT_EQ(reported.back(), (Metric{"41", 1}));
 }
 
 TEST_F(ReportedMetricsTest, AForkKeepsThemAndAJobThatHasEndedSaysNothing) {

@@ -113,7 +113,6 @@ class AdaptiveBatch:
         self._last: Optional[Split] = None  # of the last iteration
         self._is_due = False
         self._decided = self._marks.clock()
-        loader.reports = False  # there are names of metrics for one of them only
         self._job.keep_metrics(GoodputModel(_UNKNOWN, self._noise.noise, self._limits).metrics(1))
         self._use(first_split(self._world, self._limits))
 

@@ -209,7 +209,7 @@ class Job:
         """A number by which policies may judge the training; one rank says each name.
 
         A value that is not finite is not sent but warned of. Raises ValueError for a name that is
-        none, and for more than 16 names.
+        none, and for more than 32 names.
         """
         if not math.isfinite(value):
             protocol.metric_line(name, 0.0)

@@ -76,7 +76,6 @@ class DataLoader:
         self._epoch = 0
         self._done = 0  # samples of the epoch that have been handed out, to all ranks
         self._iterations = 0
-        self.reports = True  # what it measures, as metrics
         self._batch: Optional[Batch] = None
         self._order: tuple[int, Sequence[int]] = (-1, ())
         self._pool = WorkerPool(self._source, _PREFETCH, start_method)
@@ -382,7 +381,7 @@ class DataLoader:
             self._report()
 
     def _report(self) -> None:
-        if self.reports and self._job.rank == 0 and self._times:
+        if self._job.rank == 0 and self._times:
             self._job.metric("loading_share", round(self.loading_share, 4))
             mean = sum(whole for whole, _ in self._times) / len(self._times)
             self._job.metric("iteration_s", mean)

@@ -11,7 +11,7 @@ from typing import Mapping, Union
 VERSION = 1
 MAX_LINE = 4096  # bytes, the line feed included
 MAX_NOTE = 200  # bytes of UTF-8
-MAX_METRICS = 16  # names of one job
+MAX_METRICS = 32  # names of one job
 STAGES = ("load", "preprocess", "forward", "communication")
 
 _METRIC_NAME = re.compile(r"[A-Za-z0-9_\-./]{1,64}")

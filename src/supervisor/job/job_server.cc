@@ -130,7 +130,7 @@ std::string JobServer::Answer(std::uint64_t worker, std::string_view line) {
       training_.no_signals = true;
       break;
     case JobLine::Kind::kMetric:
-      return TakeMetric(said.metric) ? std::string() : Refuse(line, "a job has 16 metrics at most");
+      return TakeMetric(said.metric) ? std::string() : Refuse(line, "a job has 32 metrics at most");
     case JobLine::Kind::kHello:
       return Greet(said);
     case JobLine::Kind::kStage:
