@@ -105,9 +105,10 @@ Status Compare(const CompareOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<results::RunResult> runs, RunAll(options, inputs, stop));
   ASSIGN_OR_RETURN(const std::optional<results::Explanation> explanation,
                    ExplainRuns(options.explain, runs));
+  // Whoever reads what is printed may stop before its end.
+  RETURN_IF_ERROR(WriteAll(options, runs, explanation));
   PrintRuns(results::ComparisonTable(runs), results::CompareJson(runs), options.json,
             options.explain, explanation);
-  RETURN_IF_ERROR(WriteAll(options, runs, explanation));
   for (const results::RunResult& run : runs) {
     RETURN_IF_ERROR(results::CheckFinished(run));
   }

@@ -63,7 +63,10 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
   command.add_option("--preset", options.names.preset,
                      "rules of a published program, NAME[:key=value,...], or of your own, "
                      "FILE.toml[:key=value,...] (default: sound)");
-  command.add_option("--seed", options.seed, "recorded with the run; policies draw no numbers")
+  command
+      .add_option("--seed", options.seed,
+                  "recorded with the run; a policy that draws numbers has a seed of its own "
+                  "(pollux:seed=2)")
       ->transform(Unsigned());
   command
       .add_option("--until", options.until,

@@ -21,7 +21,7 @@ void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& mess
   state_.nodes.Hear(*node, state_.now);
   if (state_.nodes.MayOpen(*node)) {  // it has been silent
     change_log_.NoteUp(*node);
-    OpenNode(*node);
+    Add({.at = state_.now, .fact = model::fact::NodeUp{.node = *node}});
   }
   if (message.has_heartbeat()) {
     messages_.AnswerTo(message.heartbeat(), connection);
@@ -78,12 +78,8 @@ void LiveWorld::TakeHello(std::uint64_t connection, const v1::Hello& hello) {
   judge_.SetRenewed(std::nullopt);
   judge_.NoteRenewed(id);
   if (state_.nodes.MayOpen(id)) {
-    OpenNode(id);
+    Add({.at = state_.now, .fact = model::fact::NodeUp{.node = id}});
   }
-}
-
-void LiveWorld::OpenNode(NodeId node) {
-  Add({.at = state_.now, .fact = model::fact::NodeUp{.node = node}});
 }
 
 // Compares the attempts that the agent has with those that it should have.

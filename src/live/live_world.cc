@@ -29,6 +29,12 @@ bool SpeaksOfJob(const model::Event& event) {
   return event.kind() != model::EventKind::kNoted && event.is_of_job();
 }
 
+// Not where the policy shares GPUs or names them: jobs would have to leave the node for that.
+bool ClosesSilentNodes(const engine::Configuration& configuration) {
+  const May& may = configuration.traits.may;
+  return !may.share && !may.name_gpus;
+}
+
 }  // namespace
 
 Status CheckRules(const model::Rules& rules) {
@@ -104,8 +110,7 @@ bool LiveWorld::Absorb(std::vector<model::Event> ends) {
     inbox_.pop_front();
     Take(input);
   }
-  ExpireLeases();
-  CloseSilentNodes();
+  LookAtAgents();
   for (const NodeId node : state_.nodes.PastDeadline(state_.now)) {
     Add({.at = state_.now, .fact = model::fact::NodeDrained{.node = node}});
   }
@@ -178,7 +183,7 @@ std::optional<TimePoint> LiveWorld::next_timer() const {
   std::optional<TimePoint> next =
       base::Earlier(state_.nodes.next_end(), state_.metrics.next_timer());
   next = base::Earlier(next, state_.nodes.next_deadline());
-  if (ClosesSilentNodes()) {
+  if (ClosesSilentNodes(*state_.configuration)) {
     next = base::Earlier(next, state_.nodes.next_silence());
   }
   next = base::Earlier(base::Earlier(next, judge_.next_timer()), overruns_.next_timer());
@@ -187,7 +192,9 @@ std::optional<TimePoint> LiveWorld::next_timer() const {
              : base::Earlier(next, state_.failures.starts_from(state_.now));
 }
 
-void LiveWorld::ExpireLeases() {
+// Nodes whose leases are over are lost. Where an agent is only silent its jobs may run on, of which
+// nobody can say that they have ended before that; others go elsewhere.
+void LiveWorld::LookAtAgents() {
   for (const NodeId node : state_.nodes.Expired(state_.now)) {
     if (const std::optional<std::uint64_t> connection = state_.nodes[node].connection) {
       output_.Close(*connection);
@@ -198,18 +205,7 @@ void LiveWorld::ExpireLeases() {
     use_.NoteNodeGone(node);
     Add({.at = state_.now, .fact = model::fact::NodeDown{.node = node}});
   }
-}
-
-// Not where a policy shares GPUs or names them: its jobs would have to leave the node for that.
-bool LiveWorld::ClosesSilentNodes() const {
-  const May& may = state_.configuration->traits.may;
-  return !may.share && !may.name_gpus;
-}
-
-// Jobs on the nodes run on, and others go elsewhere. Until the leases are over nobody can say that
-// the jobs have ended.
-void LiveWorld::CloseSilentNodes() {
-  if (!ClosesSilentNodes()) {
+  if (!ClosesSilentNodes(*state_.configuration)) {
     return;
   }
   for (const NodeId node : state_.nodes.FallenSilent(state_.now)) {

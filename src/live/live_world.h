@@ -164,10 +164,7 @@ class LiveWorld final : public engine::World {
   void NoteProgress(LiveJob& job, LiveAttempt& attempt, Part& part, double iterations) const;
   void TakeExit(JobId job, LiveAttempt& attempt, Part& part, const v1::AttemptReport& report);
   void TakeAgentGone(std::uint64_t connection);
-  void ExpireLeases();
-  [[nodiscard]] bool ClosesSilentNodes() const;
-  void CloseSilentNodes();
-  void OpenNode(NodeId node);
+  void LookAtAgents();
 
   // Facts, found now or read from the journal.
   void Add(model::Event event);

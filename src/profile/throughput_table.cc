@@ -2,6 +2,7 @@
 #include "profile/throughput_table.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -70,6 +71,18 @@ class Builder {
     }
     columns_[at.model].insert(at.gpus);
     return entry.by_type[at.gpu_type].emplace(at.gpus, cell).second;
+  }
+
+  // That the cells name, ascending.
+  [[nodiscard]] std::vector<std::string> GpuTypes() const {
+    std::set<std::string> types;
+    for (const auto& [key, entry] : entries_) {
+      for (const auto& [type, cells] : entry.by_type) {
+        types.insert(type);
+      }
+    }
+    types.erase("");
+    return {types.begin(), types.end()};
   }
 
   [[nodiscard]] Result<std::vector<ThroughputRow>> Build(
@@ -364,8 +377,19 @@ Result<ThroughputTable> ThroughputTable::Read(const std::string& path,
   ThroughputTable table;
   ASSIGN_OR_RETURN(table.rows_, builder.Build(gpu_types));
   if (table.rows_.empty()) {
-    return BadInput(fmt::format("{}: no rows; expected a profile{}", path,
-                                gpu_types.empty() ? "" : " for a GPU type of the cluster"));
+    const std::vector<std::string> types = builder.GpuTypes();
+    if (types.empty()) {
+      return BadInput(fmt::format("{}: no rows; expected a profile", path));
+    }
+    std::vector<std::string> named(gpu_types.begin(), gpu_types.end());
+    std::erase(named, "");
+    return BadInput(fmt::format(
+        "{}: it has rates on GPUs of type {}, and the cluster has {}; expected a cluster of these "
+        "types, such as --cluster 4x8:{}",
+        path, fmt::join(types, ", "),
+        named.empty() ? "GPUs of no stated type"
+                      : fmt::format("GPUs of type {}", fmt::join(named, ", ")),
+        types.front()));
   }
   for (const auto& [place, row] : pairs) {
     const bool matters = gpu_types.empty() || std::find(gpu_types.begin(), gpu_types.end(),

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenario/assembly.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
+#include <string_view>
 
 #include "base/try.h"
 #include "catalog/catalog.h"
@@ -130,14 +133,22 @@ Status CheckGrouping(const Assembly& parts) {
   return {};
 }
 
-// An order says nothing of ends, so that jobs would never end.
+// Of the policies of the catalogue only those of published programs plan ends: under the others
+// jobs would never end.
 Status CheckPlannedEnds(const Assembly& parts) {
-  return parts.preset.rules.end.source == model::EndRule::Source::kPlanned && parts.policy.ordering
-             ? Status(InvalidArgument("the preset takes ends from the policy's plan, but policy '" +
-                                      parts.preset.policy.name +
-                                      "' is an order without a plan; expected one that plans, such "
-                                      "as elasticflow-published, or a preset without by_plan"))
-             : Status();
+  const std::string& name = parts.preset.policy.name;
+  const std::span<const ComponentEntry> own = catalog::Catalog(ComponentKind::kPolicy);
+  const bool is_own = std::any_of(
+      own.begin(), own.end(), [&name](const ComponentEntry& entry) { return entry.name == name; });
+  const bool plans =
+      !parts.policy.ordering && (!is_own || std::string_view(name).ends_with("-published"));
+  if (parts.preset.rules.end.source != model::EndRule::Source::kPlanned || plans) {
+    return {};
+  }
+  return InvalidArgument(
+      "the preset takes the ends of jobs from the policy's plan, and policy '" + name +
+      "' plans none; expected a policy of the published program (trainyard presets), or this "
+      "policy without the preset");
 }
 
 // What the components expect of one another.

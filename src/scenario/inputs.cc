@@ -2,6 +2,7 @@
 #include "scenario/inputs.h"
 
 #include <fmt/format.h>
+#include <filesystem>
 
 #include <algorithm>
 
@@ -30,8 +31,11 @@ Status CheckWorkStated(const trace::Trace& trace, const std::string& profiles) {
     }
     return fmt::format(
         "job {} states no work, as no job of format {} does; expected a trace with durations or "
-        "iterations, or the measured trainings of its applications (--profiles)",
-        job.name, trace.format);
+        "iterations, or the folder of measured trainings of its applications (--profiles){}",
+        job.name, trace.format,
+        profiles.empty()                     ? ""
+        : !std::filesystem::exists(profiles) ? ", and there is no " + profiles
+                                             : ", which " + profiles + " is not");
   });
 }
 

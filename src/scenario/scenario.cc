@@ -12,6 +12,8 @@
 #include "base/try.h"
 #include "engine/run.h"
 #include "loader/reallocation.h"
+#include "model/job_fields.h"
+#include "model/node_classes.h"
 #include "results/metrics/allocation_recorder.h"
 #include "scenario/assembly.h"
 #include "scenario/planned_configurations.h"
@@ -125,14 +127,36 @@ results::JobResult ResultOf(const JobSpec& spec, const model::JobRecord* record)
   return result;
 }
 
+// Of a job that runs on several types of GPU: on the fastest that it accepts.
+std::optional<Duration> AloneOnTypes(const model::JobRecord& record,
+                                     const engine::Configuration& configuration) {
+  const model::GpuTypes types(configuration.cluster);
+  if (types.types().size() < 2 || record.spec->gpus == 0) {
+    return std::nullopt;
+  }
+  const std::vector<std::string>& accepted = model::PartOf<JobTraits>(*record.spec).gpu_types;
+  double fastest = 0;
+  for (const GpuType& type : types.types()) {
+    if (accepted.empty() || model::NamesType(accepted, type.name)) {
+      fastest =
+          std::max(fastest, configuration.rates->RateOn(*record.spec, record.spec->gpus, type));
+    }
+  }
+  return fastest > 0 ? std::optional(FromSeconds(record.total_work / fastest)) : std::nullopt;
+}
+
 void Collect(const engine::Engine& engine, std::span<const JobId> ids, const Inputs& inputs,
              results::RunResult& run) {
   run.jobs_of_trace = inputs.jobs;
   run.jobs.reserve(inputs.jobs->size());
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
     const std::size_t id = ids.empty() ? i : Index(ids[i]);
-    run.jobs.push_back(ResultOf((*inputs.jobs)[i],
-                                id < engine.records().size() ? &engine.records()[id] : nullptr));
+    const model::JobRecord* const record =
+        id < engine.records().size() ? &engine.records()[id] : nullptr;
+    run.jobs.push_back(ResultOf((*inputs.jobs)[i], record));
+    if (results::JobResult& job = run.jobs.back(); job.alone && record->total_work > 0) {
+      job.alone = AloneOnTypes(*record, engine.configuration()).value_or(*job.alone);
+    }
   }
   run.decisions = engine.decisions();
   run.events = engine.events();

@@ -722,6 +722,41 @@ TEST_F(MixedScenarioTest, ProfilesMayDifferByType) {
   EXPECT_NEAR(run.jobs[2].useful_service, 100, 1e-3);  // 3 a second, twice as fast on A100
 }
 
+// "a" on A100, "b" on V100 as it says, "c" twice as fast as without a type; "d" on both types.
+TEST_F(MixedScenarioTest, AloneAJobHasTheFastestTypeThatItAccepts) {
+  WriteTypedProfiles();
+  WriteTypedTrace("a,0,1,,1000,m,64,\nb,0,1,,1000,m,64,V100\nc,0,1,,600,plain,64,\nd,0,1,50,,,,\n");
+  const results::RunResult run = Done({.policy = "fifo"});
+  EXPECT_EQ(run.jobs[0].alone, FromSeconds(100));
+  EXPECT_EQ(run.jobs[1].alone, FromSeconds(500));
+  EXPECT_EQ(run.jobs[2].alone, FromSeconds(100));
+  EXPECT_EQ(run.jobs[3].alone, FromSeconds(25));
+}
+
+// Jobs would never end.
+TEST_F(MixedScenarioTest, RefusesPoliciesWithoutAPlanWherePlansSayTheEnds) {
+  WriteTypedProfiles();
+  WriteTypedTrace("a,0,1,,1000,m,64,\n");
+  for (const char* policy : {"max-min-fairness", "sia", "fifo"}) {
+    EXPECT_NE(ErrorOf({.preset = "gavel", .policy = policy})
+                  .find("policy '" + std::string(policy) + "' plans none"),
+              std::string::npos)
+        << ErrorOf({.preset = "gavel", .policy = policy});
+  }
+}
+
+TEST_F(MixedScenarioTest, ProfilesOfOtherTypesAreNamedAsThat) {
+  paths_.profiles = folder_.Write(
+      "p.csv",
+      "model,batch_size,gpus,iterations_per_second,gpu_type\nm,64,1,10,K80\nm,64,1,12,T4\n");
+  WriteTypedTrace("a,0,1,,1000,m,64,\n");
+  EXPECT_NE(ErrorOf({.policy = "sia"})
+                .find("it has rates on GPUs of type K80, T4, and the cluster has GPUs of type "
+                      "A100, V100; expected a cluster of these types, such as --cluster 4x8:K80"),
+            std::string::npos)
+      << ErrorOf({.policy = "sia"});
+}
+
 TEST_F(MixedScenarioTest, RefusesJobsThatRunOnNoType) {
   WriteTypedTrace("a,0,1,100,,,,\nb,0,1,100,,,,H100|T4\n");
   EXPECT_EQ(ErrorOf({}),

@@ -108,6 +108,10 @@ TEST_F(TrainingsTest, WhatCannotGoOnIsRefused) {
       ReadInputs({.trace = folder_.Write("t.csv", kTrace), .cluster = "2x4"});
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.error().message.find("states no work"), std::string::npos);
+  const Result<Inputs> nowhere = ReadInputs(
+      {.trace = folder_.Write("t.csv", kTrace), .cluster = "2x4", .profiles = "nowhere"});
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_TRUE(nowhere.error().message.ends_with("(--profiles), and there is no nowhere"));
 }
 
 }  // namespace
