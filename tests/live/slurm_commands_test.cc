@@ -80,7 +80,7 @@ TEST_F(SlurmCommandsTest, JobsAreSubmittedListedHeldAndCancelledByTheirNames) {
                     HasSubstr(" TimeLimit=00:10:00 "), HasSubstr("\n   NodeList=n0\n"),
                     HasSubstr(" Account=proj QOS=(null)\n")));
   EXPECT_EQ(Shell("scontrol update JobId=2 TimeLimit=30 Name=other").status, 0);
-  EXPECT_EQ(Says("squeue -h -j 2 -o '%j %l'"), "other 30:00\n");
+  EXPECT_EQ(Says("squeue -h -j 2 -t all -o '%j %l'"), "other 30:00\n");
   EXPECT_EQ(Shell("scontrol release 4 && scancel 4_4").status, 0);
   EXPECT_EQ(Says("squeue -h -n wrap -o '%i %t' -S i"), "3 PD\n4_[3,5] PD\n");
   EXPECT_EQ(Shell("scancel -t PENDING -n wrap").status, 0);
