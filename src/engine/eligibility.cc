@@ -14,17 +14,6 @@ namespace {
 
 bool HasEnded(model::JobPhase phase) { return phase >= model::JobPhase::kCompleted; }
 
-// What has become of jobs that are waited for.
-struct WaitedEnds {
-  bool waits = false;  // some have not ended
-  bool failed = false;
-
-  void Note(model::JobPhase phase) {
-    waits = waits || !HasEnded(phase);
-    failed = failed || (HasEnded(phase) && phase != model::JobPhase::kCompleted);
-  }
-};
-
 const JobTraits& TraitsOf(const model::JobRecord& job) {
   return model::PartOf<JobTraits>(*job.spec);
 }
@@ -136,7 +125,12 @@ void Eligibility::AddWaits(JobId first, Unit& unit) {
     }
     for (const std::string& number : condition.jobs) {
       // One that there is not yet never ends: the job itself stands for it.
-      wait.jobs.push_back(Named(number).value_or(Jobs(first, 1)));
+      const Jobs named = Named(number).value_or(Jobs(first, 1));
+      // Delays are of each that is named, and the others need to be looked at once only.
+      if (condition.kind == model::Condition::Kind::kAfter ||
+          std::find(wait.jobs.begin(), wait.jobs.end(), named) == wait.jobs.end()) {
+        wait.jobs.push_back(named);
+      }
     }
     for (const int minutes : condition.minutes) {
       wait.delays.emplace_back(std::chrono::minutes(minutes));
@@ -340,17 +334,37 @@ std::vector<Eligibility::Jobs> Eligibility::WaitedFor(const Wait& wait, JobId jo
   return jobs;
 }
 
-Eligibility::Verdict Eligibility::Judge(const Wait& wait, JobId job) const {
+Eligibility::WaitedEnds Eligibility::EndsOf(const Jobs& jobs) const {
+  WaitedEnds ends;
+  const auto [first, count] = jobs;
+  for (std::size_t i = Index(first); i < Index(first) + count; ++i) {
+    const model::JobPhase phase = jobs_[JobAt(i)].phase.get();
+    ends.waits = ends.waits || !HasEnded(phase);
+    ends.failed = ends.failed || (HasEnded(phase) && phase != model::JobPhase::kCompleted);
+  }
+  return ends;
+}
+
+Eligibility::Verdict Eligibility::Judge(const Wait& wait, JobId job, EndsOfArrays& arrays) const {
   if (wait.kind == model::Condition::Kind::kAfter) {
     return JudgeStarts(wait);
   }
   WaitedEnds ends;
   const bool by_task = wait.kind == model::Condition::Kind::kAfterCorr;
   for (const Jobs& named : wait.jobs) {
-    const auto [first, count] = by_task ? CorrespondingTo(job, named) : named;
-    for (std::size_t i = Index(first); i < Index(first) + count; ++i) {
-      ends.Note(jobs_[JobAt(i)].phase.get());
+    const Jobs waited = by_task ? CorrespondingTo(job, named) : named;
+    WaitedEnds one;
+    if (waited.second == 1) {
+      one = EndsOf(waited);
+    } else {
+      const auto [at, is_new] = arrays.try_emplace(waited);
+      if (is_new) {
+        at->second = EndsOf(waited);
+      }
+      one = at->second;
     }
+    ends.waits = ends.waits || one.waits;
+    ends.failed = ends.failed || one.failed;
   }
   switch (wait.kind) {
     case model::Condition::Kind::kAfterOk:
@@ -367,11 +381,11 @@ Eligibility::Verdict Eligibility::Judge(const Wait& wait, JobId job) const {
   return Verdict::kWaits;
 }
 
-Eligibility::Verdict Eligibility::Judge(const Unit& unit, JobId job) const {
+Eligibility::Verdict Eligibility::Judge(const Unit& unit, JobId job, EndsOfArrays& arrays) const {
   std::size_t met = 0;
   std::size_t never = 0;
   for (const Wait& wait : unit.waits) {
-    const Verdict verdict = Judge(wait, job);
+    const Verdict verdict = Judge(wait, job, arrays);
     met += verdict == Verdict::kMet ? 1 : 0;
     never += verdict == Verdict::kNever ? 1 : 0;
   }
@@ -391,8 +405,9 @@ std::string Eligibility::NumberText(JobId job) const {
 std::string Eligibility::WhyNever(JobId job, const Unit& unit) const {
   std::string text =
       "its dependency '" + TraitsOf(jobs_[job]).dependency + "' cannot be met any more";
+  EndsOfArrays arrays;
   for (const Wait& wait : unit.waits) {
-    if (Judge(wait, job) != Verdict::kNever) {
+    if (Judge(wait, job, arrays) != Verdict::kNever) {
       continue;
     }
     for (const auto& [first, count] : WaitedFor(wait, job)) {
@@ -421,7 +436,8 @@ void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
   }
   Unit& unit = found->second;
   const bool by_task = unit.waits_by_task();
-  const Verdict verdict = Judge(unit, first);
+  EndsOfArrays arrays;
+  const Verdict verdict = Judge(unit, first, arrays);
   if (by_task || verdict == Verdict::kNever) {
     NoteNever(first, unit, changes);
   }
@@ -456,12 +472,13 @@ void Eligibility::NoteNever(JobId first, const Unit& unit, Changes& changes) con
     }
     return others > 1;
   };
+  EndsOfArrays arrays;
   for (std::size_t i = Index(first); i < Index(first) + unit.count; ++i) {
     const JobId job = JobAt(i);
     if (!IsDeferred(job)) {
       continue;
     }
-    const bool never = !by_task || Judge(unit, job) == Verdict::kNever;
+    const bool never = !by_task || Judge(unit, job, arrays) == Verdict::kNever;
     if (never ? keeps : waits_for_several(job)) {
       jobs_.Touch(job);  // it may have another reason now
     } else if (never) {
@@ -473,9 +490,10 @@ void Eligibility::NoteNever(JobId first, const Unit& unit, Changes& changes) con
 // The tasks that have their turn.
 void Eligibility::Present(JobId first, Unit& unit, Changes& changes) const {
   const bool by_task = unit.waits_by_task();
+  EndsOfArrays arrays;
   const auto has_room = [&unit] { return unit.at_once == 0 || unit.active < unit.at_once; };
   const auto has_to_wait = [&](JobId job) {
-    return IsHeld(job) || (by_task && Judge(unit, job) != Verdict::kMet);
+    return IsHeld(job) || (by_task && Judge(unit, job, arrays) != Verdict::kMet);
   };
   const auto present = [&](JobId job) {
     ++unit.active;
@@ -531,7 +549,8 @@ Deferral Eligibility::WhyDeferred(JobId job) const {
   if (unit == units_.end()) {
     return why;
   }
-  const Verdict verdict = Judge(unit->second, job);
+  EndsOfArrays arrays;
+  const Verdict verdict = Judge(unit->second, job, arrays);
   if (verdict == Verdict::kNever) {
     why.never = WhyNever(job, unit->second);
   }

@@ -109,6 +109,13 @@ class Eligibility {
   enum class Verdict : std::uint8_t { kMet, kWaits, kNever };
   using Times = std::set<std::pair<TimePoint, JobId>>;
   using Jobs = std::pair<JobId, std::uint32_t>;  // so many from the first
+  // What has become of jobs that are waited for.
+  struct WaitedEnds {
+    bool waits = false;  // some have not ended
+    bool failed = false;
+  };
+  // Of whole arrays, for which many tasks may wait: looked at once for all of these.
+  using EndsOfArrays = std::map<Jobs, WaitedEnds>;
   struct Wait {
     model::Condition::Kind kind{};
     std::vector<Jobs> jobs{};
@@ -153,8 +160,9 @@ class Eligibility {
   [[nodiscard]] std::vector<Jobs> Watched(const Wait& wait) const;
   [[nodiscard]] Jobs CorrespondingTo(JobId job, const Jobs& jobs) const;
   [[nodiscard]] std::vector<Jobs> WaitedFor(const Wait& wait, JobId job) const;
-  [[nodiscard]] Verdict Judge(const Wait& wait, JobId job) const;
-  [[nodiscard]] Verdict Judge(const Unit& unit, JobId job) const;
+  [[nodiscard]] WaitedEnds EndsOf(const Jobs& jobs) const;
+  [[nodiscard]] Verdict Judge(const Wait& wait, JobId job, EndsOfArrays& arrays) const;
+  [[nodiscard]] Verdict Judge(const Unit& unit, JobId job, EndsOfArrays& arrays) const;
   [[nodiscard]] std::string NumberText(JobId job) const;
   [[nodiscard]] std::string WhyNever(JobId job, const Unit& unit) const;
   [[nodiscard]] bool MayBegin(JobId first, TimePoint now) const;

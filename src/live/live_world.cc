@@ -29,10 +29,11 @@ bool SpeaksOfJob(const model::Event& event) {
   return event.kind() != model::EventKind::kNoted && event.is_of_job();
 }
 
-// Not where the policy shares GPUs or names them: jobs would have to leave the node for that.
+// Not where the policy shares GPUs or names them: jobs would have to leave the node for that. Nor
+// where jobs are declined for good that do not find room in time.
 bool ClosesSilentNodes(const engine::Configuration& configuration) {
   const May& may = configuration.traits.may;
-  return !may.share && !may.name_gpus;
+  return !may.share && !may.name_gpus && !may.admit && !configuration.promises;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "scenario/assembly.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -133,15 +134,17 @@ Status CheckGrouping(const Assembly& parts) {
   return {};
 }
 
-// Of the policies of the catalogue only those of published programs plan ends: under the others
-// jobs would never end.
+// Of the policies of the catalogue only these plan ends: under the others jobs would never end.
+constexpr std::array<std::string_view, 3> kPlanEnds{"elasticflow-published",
+                                                    "elastic-edf-published", "gavel-published"};
 Status CheckPlannedEnds(const Assembly& parts) {
   const std::string& name = parts.preset.policy.name;
   const std::span<const ComponentEntry> own = catalog::Catalog(ComponentKind::kPolicy);
   const bool is_own = std::any_of(
       own.begin(), own.end(), [&name](const ComponentEntry& entry) { return entry.name == name; });
   const bool plans =
-      !parts.policy.ordering && (!is_own || std::string_view(name).ends_with("-published"));
+      !parts.policy.ordering &&
+      (!is_own || std::find(kPlanEnds.begin(), kPlanEnds.end(), name) != kPlanEnds.end());
   if (parts.preset.rules.end.source != model::EndRule::Source::kPlanned || plans) {
     return {};
   }

@@ -128,9 +128,8 @@ results::JobResult ResultOf(const JobSpec& spec, const model::JobRecord* record)
 }
 
 // Of a job that runs on several types of GPU: on the fastest that it accepts.
-std::optional<Duration> AloneOnTypes(const model::JobRecord& record,
-                                     const engine::Configuration& configuration) {
-  const model::GpuTypes types(configuration.cluster);
+std::optional<Duration> AloneOnTypes(const model::JobRecord& record, const model::GpuTypes& types,
+                                     const ExecutionModel& rates) {
   if (types.types().size() < 2 || record.spec->gpus == 0) {
     return std::nullopt;
   }
@@ -138,8 +137,7 @@ std::optional<Duration> AloneOnTypes(const model::JobRecord& record,
   double fastest = 0;
   for (const GpuType& type : types.types()) {
     if (accepted.empty() || model::NamesType(accepted, type.name)) {
-      fastest =
-          std::max(fastest, configuration.rates->RateOn(*record.spec, record.spec->gpus, type));
+      fastest = std::max(fastest, rates.RateOn(*record.spec, record.spec->gpus, type));
     }
   }
   return fastest > 0 ? std::optional(FromSeconds(record.total_work / fastest)) : std::nullopt;
@@ -149,13 +147,14 @@ void Collect(const engine::Engine& engine, std::span<const JobId> ids, const Inp
              results::RunResult& run) {
   run.jobs_of_trace = inputs.jobs;
   run.jobs.reserve(inputs.jobs->size());
+  const model::GpuTypes types(engine.cluster());
   for (std::size_t i = 0; i < inputs.jobs->size(); ++i) {
     const std::size_t id = ids.empty() ? i : Index(ids[i]);
     const model::JobRecord* const record =
         id < engine.records().size() ? &engine.records()[id] : nullptr;
     run.jobs.push_back(ResultOf((*inputs.jobs)[i], record));
     if (results::JobResult& job = run.jobs.back(); job.alone && record->total_work > 0) {
-      job.alone = AloneOnTypes(*record, engine.configuration()).value_or(*job.alone);
+      job.alone = AloneOnTypes(*record, types, *engine.configuration().rates).value_or(*job.alone);
     }
   }
   run.decisions = engine.decisions();

@@ -37,7 +37,7 @@ void World::CheckNewcomer(JobId job, NodeId node, TimePoint decided) {
   const May& may = controller_->engine().configuration().traits.may;
   constexpr Duration kLongest = 2 * kHeartbeat + seconds(2);
   // What came while a disk was full is heard after that.
-  if (may.share || may.name_gpus || now_ < full_until_ + kLongest) {
+  if (may.share || may.name_gpus || may.admit || now_ < full_until_ + kLongest) {
     return;
   }
   ++result_.newcomers;

@@ -218,7 +218,7 @@ class AdaptiveBatch:
         self._log.load_state_dict(state["steps"])
         self._progress = float(state["progress"])
         self._alone.forget()
-        self._ended = self._last = None
+        self._ended = self._last = self._times = None
         self._fitted = []
         gpus, part, accumulated = state["split"]
         last = Split(part, accumulated)
@@ -353,11 +353,11 @@ def _check(limits: BatchLimits, loader: DataLoader) -> None:
 
 def _differs(measured: list[MeasuredStep], fitted: list[MeasuredStep]) -> bool:
     """Whether something is new, or has changed by more than a little."""
-    before = {(one.nodes, one.gpus, one.part): one for one in fitted}
     if len(measured) != len(fitted):
         return True
-    for one in measured:
-        old = before.get((one.nodes, one.gpus, one.part))
-        if old is None or abs(one.seconds / old.seconds - 1) > _MOVED:
+    for one, old in zip(measured, fitted):  # in the same order
+        if (one.nodes, one.gpus, one.part) != (old.nodes, old.gpus, old.part):
+            return True
+        if abs(one.seconds / old.seconds - 1) > _MOVED:
             return True
     return False

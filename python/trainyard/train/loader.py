@@ -134,9 +134,8 @@ class DataLoader:
 
     def is_done(self, epochs: int) -> bool:
         """Whether so many epochs have been handed out."""
-        return self._epoch >= epochs or (
-            self._epoch == epochs - 1 and self._remaining(self._done) == 0
-        )
+        left = self._remaining(self._done, self.global_batch_size)
+        return self._epoch >= epochs or (self._epoch == epochs - 1 and left == 0)
 
     @property
     def batch(self) -> Batch:
@@ -284,17 +283,18 @@ class DataLoader:
                     )
         return rank, world
 
-    def _remaining(self, done: int) -> int:
-        """Samples of an epoch that will still be handed out after `done`."""
+    def _remaining(self, done: int, size: int) -> int:
+        """Samples of an epoch that will still be handed out after `done`, `size` in a batch."""
         left = self._samples - done
-        return 0 if self._drop_last and left < self.global_batch_size else left
+        return 0 if self._drop_last and left < size else left
 
     def _plan(self, epochs: int, rank: int, world: int) -> Iterator[Issued]:
         """All batches from the present position on."""
         epoch, done, iteration = self._epoch, self._done, self._iterations
+        size = self.global_batch_size
         while epoch < epochs:
-            size = self.global_batch_size  # may have been set since the last one
-            left = self._remaining(done)
+            size = size if self._drop_last else self.global_batch_size  # set since the last one
+            left = self._remaining(done, size)
             if left == 0:
                 epoch, done = epoch + 1, 0
                 continue
@@ -303,7 +303,8 @@ class DataLoader:
             indices = self._indices(epoch, done + begin, done + end)
             loads = indices if end > begin else self._indices(epoch, done, done + 1)
             iteration += 1
-            ends_epoch = self._remaining(done + count) == 0
+            size = self.global_batch_size  # of the next one: with drop_last it decides
+            ends_epoch = self._remaining(done + count, size) == 0
             batch = Batch(epoch, iteration, indices, count, ends_epoch)
             yield Issued(batch, done, loads, None)
             done += count

@@ -31,7 +31,9 @@ Result<std::vector<v1::JobStatus>> SelectByNumber(rpc::ClusterClient& client,
                                                   const std::vector<std::string>& texts,
                                                   bool live_only) {
   ASSIGN_OR_RETURN(const std::vector<std::uint64_t> numbers, JobNumbers(client, texts));
-  ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(JobsCall(numbers, false), kTimeout));
+  v1::ClientRequest request = JobsCall(numbers, false);
+  request.mutable_jobs()->set_steps(true);
+  ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout));
   std::vector<v1::JobStatus> jobs;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const auto known = std::find_if(

@@ -198,7 +198,9 @@ SlurmJson StepJson(const v1::JobStatus& job, const SlurmStep& step, double now) 
   SlurmJson json;
   SlurmJson& nodes = json["nodes"];
   nodes["list"] = SlurmJson::array();
-  if (const auto names = base::ExpandNames(step.node_list); names.ok() && !step.node_list.empty()) {
+  // A script can write any list into its records.
+  if (const auto names = base::ExpandNames(step.node_list);
+      names.ok() && static_cast<int>(names.value().size()) == step.nodes) {
     nodes["list"] = names.value();
   }
   nodes["count"] = step.nodes;

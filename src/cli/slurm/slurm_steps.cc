@@ -75,7 +75,9 @@ SlurmStep StartedStepOf(const v1::JobStatus& job, const v1::StepRecord& record) 
 std::vector<SlurmStep> SlurmStepsOf(const v1::JobStatus& job) {
   const v1::LaunchSpec& launch = job.request().launch();
   std::vector<SlurmStep> steps;
-  if (!job.has_started() || !launch.has_batch() || launch.workers() != v1::LaunchSpec::ONCE) {
+  const bool runs = job.state() == v1::RUNNING || job.state() == v1::STOPPING;
+  if (!job.has_started() || !(runs || live::HasEnded(job.state())) || !launch.has_batch() ||
+      launch.workers() != v1::LaunchSpec::ONCE) {
     return steps;
   }
   steps.push_back(BatchStepOf(job));

@@ -33,12 +33,22 @@ void Agent::OnConnected(TimePoint now) {
   (void)RefreshData();
   v1::AgentMessage message;
   *message.mutable_hello() = node_;
+  // All attempts are in one message, which may not be too large: their steps come behind it.
   for (const auto& [key, report] : attempts_) {
-    *message.mutable_hello()->add_attempts() = report;
+    v1::AttemptReport& brief = *message.mutable_hello()->add_attempts();
+    brief = report;
+    brief.clear_steps();
   }
   sent_.clear();
   sent_[0] = now;  // the hello counts as a heartbeat, which Welcome answers
   send_(std::move(message));
+  for (const auto& [key, report] : attempts_) {
+    if (!report.steps().empty()) {
+      v1::AgentMessage whole;
+      *whole.mutable_attempt() = report;
+      send_(std::move(whole));
+    }
+  }
 }
 
 void Agent::OnDisconnected() {

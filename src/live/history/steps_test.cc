@@ -35,6 +35,7 @@ class StepsTest : public LiveWorldTest {
   v1::JobStatus Told(std::uint64_t job) {
     v1::ClientRequest request;
     request.mutable_jobs()->add_jobs(job);
+    request.mutable_jobs()->set_steps(true);
     return Call(request).jobs().jobs(0);
   }
   // "0 100-200 7; 1 100-; "
@@ -72,6 +73,20 @@ TEST_F(StepsTest, TheyOutlastTheAttemptAndTheController) {
   Submit(1);
   Open();  // from a snapshot, which is compared with the whole journal
   EXPECT_EQ(Texts(1), "0 100-200 7; 1 300-400 0; ");
+}
+
+// Nobody knows when a step has ended that was cut off with its attempt.
+TEST_F(StepsTest, AnOpenStepOfAFormerAttemptIsNotSaidToRun) {
+  Hello(10, "a");
+  Submit(1);
+  Tell(10, With(Report(1, 1, v1::AttemptReport::RUNNING), {StepAs(0, 100, 200), StepAs(1, 300)}));
+  EXPECT_EQ(Texts(1), "0 100-200 0; 1 300-; ");
+  v1::AttemptReport lost = Report(1, 1, v1::AttemptReport::EXITED, 1);
+  lost.set_lost(true);
+  Tell(10, lost);
+  Tell(10, Report(1, 2, v1::AttemptReport::RUNNING));
+  EXPECT_EQ(StateOf(1), v1::RUNNING);
+  EXPECT_EQ(Texts(1), "0 100-200 0; ");
 }
 
 TEST_F(StepsTest, OnlyWhatIsNewIsNoted) {

@@ -197,9 +197,15 @@ void Statuses::PutUse(JobId id, v1::JobStatus& status) const {
 }
 
 void Statuses::PutSteps(JobId id, v1::JobStatus& status) const {
-  const std::shared_ptr<const JobSteps>& known = view_.job(id).steps;
-  for (const JobStep& step : known == nullptr ? std::vector<JobStep>() : known->steps) {
-    *status.add_steps() = RecordOf(step);
+  const JobEntry& job = view_.job(id);
+  if (job.steps == nullptr) {
+    return;
+  }
+  const bool is_former = job.steps->attempt < job.attempts.last;
+  for (const JobStep& step : job.steps->steps) {
+    if (step.ended > 0 || !is_former) {  // else it has ended with its attempt, nobody knows when
+      *status.add_steps() = RecordOf(step);
+    }
   }
 }
 
@@ -336,7 +342,9 @@ v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
     if (request.history()) {
       PutHistory(*id, TimePoint{}, job);
     }
-    PutSteps(*id, job);
+    if (request.steps()) {
+      PutSteps(*id, job);
+    }
     const v1::JobRequest& asked = *view_.job(*id).live.request;
     if (principal.May(service::Access::kRead, asked)) {  // there may be secrets in it
       const std::vector<std::string> words = CommandOf(asked.launch());

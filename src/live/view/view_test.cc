@@ -163,7 +163,7 @@ TEST_F(ViewTest, AnAnswerSinceAVersionHasWhatHasChanged) {
   const v1::JobsReply changed = Ask(ask);
   EXPECT_THAT(NumbersOf(changed), ElementsAre(7, 301));
   v1::ClientRequest named = ask;
-  for (const std::uint64_t job : {7, 8, 999}) {
+  for (const std::uint64_t job : {7U, 8U, 999U}) {
     named.mutable_jobs()->add_jobs(job);
   }
   EXPECT_THAT(NumbersOf(Ask(named)), ElementsAre(7));

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <google/protobuf/util/delimited_message_util.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -20,8 +21,8 @@ namespace trainyard::supervisor {
 namespace {
 
 // Bytes: a report has all records, and has to stay a message (kMaxMessageBytes).
-constexpr std::size_t kLongestName = 128;
-constexpr std::size_t kLongestList = 512;
+constexpr std::size_t kLongestName = 64;
+constexpr std::size_t kLongestList = 256;
 
 void Cut(std::string& text, std::size_t most) { text.resize(std::min(text.size(), most)); }
 
@@ -55,8 +56,14 @@ void WriteStepRecord(const std::string& folder, const v1::StepRecord& record) {
   const std::string path = folder + "/" + kStepLog;
   const io::Descriptor file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMine));
   const std::string text = bytes.str();
-  // In one piece, as steps side by side write, too.
-  static_cast<void>(!write(file.get(), text.data(), text.size()));
+  // In one piece, as steps side by side write, too; and all of it or nothing, where a disk is full.
+  if (file.get() < 0 || flock(file.get(), LOCK_EX) != 0) {
+    return;
+  }
+  const off_t before = lseek(file.get(), 0, SEEK_END);
+  if (write(file.get(), text.data(), text.size()) < static_cast<ssize_t>(text.size())) {
+    static_cast<void>(!ftruncate(file.get(), before));
+  }
 }
 
 v1::StepRecord BegunStep(const StepOptions& options, const v1::StepStart& start) {
@@ -114,13 +121,18 @@ void StepLog::Take(v1::StepRecord record) {
   if (record.number() < 0 || record.number() >= kMostSteps) {
     return;  // a job may write there what it likes
   }
+  record.GetReflection()->MutableUnknownFields(&record)->Clear();
   Cut(*record.mutable_name(), kLongestName);
   Cut(*record.mutable_node_list(), kLongestList);
   const auto at =
       std::lower_bound(records_.begin(), records_.end(), record.number(),
                        [](const v1::StepRecord& one, int number) { return one.number() < number; });
   if (at != records_.end() && at->number() == record.number()) {
-    *at = std::move(record);
+    // A step ends once: so many changes of an attempt get into the journal, whatever a job writes.
+    if (!at->has_ended() && record.has_ended()) {
+      at->set_ended(record.ended());
+      at->set_exit_code(record.exit_code());
+    }
     return;
   }
   const auto place = static_cast<int>(at - records_.begin());

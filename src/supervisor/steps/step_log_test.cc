@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/steps/step_log.h"
 
+#include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -45,10 +46,36 @@ TEST_F(StepLogTest, NoMoreIsKeptThanIsMeant) {
   WriteStepRecord(folder_.path(), RecordOf(kMostSteps, "late"));
   EXPECT_FALSE(log_.Read()) << "of those nothing is written";
   WriteStepRecord(folder_.path(), RecordOf(-1, "none"));
-  WriteStepRecord(folder_.path(), RecordOf(3, std::string(100'000, 'x')));
+  v1::StepRecord large = RecordOf(3, std::string(100'000, 'x'));
+  large.set_node_list(std::string(100'000, 'n'));
+  large.GetReflection()->MutableUnknownFields(&large)->AddLengthDelimited(
+      900, std::string(100'000, 'u'));
+  WriteStepRecord(folder_.path(), large);
   EXPECT_TRUE(log_.Read());
   ASSERT_EQ(log_.records().size(), 1);
-  EXPECT_EQ(log_.records()[0].name().size(), 128U);
+  EXPECT_EQ(log_.records()[0].name().size(), 64U);
+  EXPECT_EQ(log_.records()[0].node_list().size(), 256U);
+  EXPECT_LT(log_.records()[0].ByteSizeLong(), 400U);
+}
+
+// Each change of a step is one of the journal.
+TEST_F(StepLogTest, AStepBeginsOnceAndEndsOnce) {
+  v1::StepRecord step = RecordOf(0, "first");
+  step.clear_ended();
+  WriteStepRecord(folder_.path(), step);
+  step.set_name("again");
+  WriteStepRecord(folder_.path(), step);
+  step.set_ended(9);
+  step.set_exit_code(3);
+  WriteStepRecord(folder_.path(), step);
+  step.set_ended(10);
+  step.set_exit_code(4);
+  WriteStepRecord(folder_.path(), step);
+  EXPECT_TRUE(log_.Read());
+  ASSERT_EQ(log_.records().size(), 1);
+  EXPECT_EQ(log_.records()[0].name(), "first");
+  EXPECT_EQ(log_.records()[0].ended(), 9);
+  EXPECT_EQ(log_.records()[0].exit_code(), 3);
 }
 
 TEST_F(StepLogTest, WhatIsNotWholeYetIsReadLater) {

@@ -105,7 +105,7 @@ class WordReader {
  public:
   explicit WordReader(RankedTask task) : task_(task) {}
 
-  std::vector<std::string> Read(std::string_view text) && {
+  Result<std::vector<std::string>> Read(std::string_view text) && {
     for (std::size_t i = 0; i < text.size(); ++i) {
       const char next = i + 1 < text.size() ? text[i + 1] : '\0';
       if (text[i] == '\'') {
@@ -124,6 +124,9 @@ class WordReader {
       }
     }
     End();
+    if (quoted_) {
+      return InvalidArgument("a ' is not closed; expected another one in the line");
+    }
     return std::move(words_);
   }
 
@@ -156,16 +159,13 @@ Status TakeLine(const ProgramLine& line, const std::vector<std::string>& more, P
   if (base::Trim(command).empty()) {
     return InvalidArgument("no program; expected 'RANKS PROGRAM ARGUMENTS...'");
   }
-  if (std::count(command.begin(), command.end(), '\'') % 2 != 0) {
-    return InvalidArgument("a ' is not closed; expected another one in the line");
-  }
   const std::string_view list = text.substr(0, end);
   ASSIGN_OR_RETURN(const std::vector<RankedTask> tasks,
                    list == "*" ? Result<std::vector<RankedTask>>(OtherTasks(programs))
                                : TasksOf(list, programs));
   for (const RankedTask& task : tasks) {
     std::vector<std::string>& program = programs[static_cast<std::size_t>(task.rank)];
-    program = WordReader(task).Read(command);
+    ASSIGN_OR_RETURN(program, WordReader(task).Read(command));
     program.insert(program.end(), more.begin(), more.end());
   }
   return {};

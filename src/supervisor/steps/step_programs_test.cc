@@ -26,6 +26,10 @@ std::string Fault(std::string_view text, int tasks) {
   return programs.ok() ? "" : programs.error().message;
 }
 
+TEST(StepProgramsTest, AQuoteThatIsEscapedOpensNothing) {
+  EXPECT_EQ(Programs("* echo it\\'s 'a b'\n", 1).front(), (Command{"echo", "it's", "a b"}));
+}
+
 // The example of the manual page.
 TEST(StepProgramsTest, EachTaskRunsTheProgramOfItsLine) {
   const std::vector<Command> programs = Programs(
