@@ -110,7 +110,7 @@ TEST_F(SlurmCommandsTest, AScriptOfStandardInputIsWaitedFor) {
             "1.batch           batch                                1     FAILED      7:0 \n");
   std::ofstream(cluster_.Path("s.sh"))
       << "#!/bin/sh\n#SBATCH -J lines -t 5 -o %x.txt\necho $# $2\n";
-  EXPECT_EQ(Says("sbatch -t 6 s.sh a -J; squeue -h -j 2 -o '%j %l'"),
+  EXPECT_EQ(Says("sbatch -t 6 s.sh a -J; squeue -h -j 2 -t all -o '%j %l'"),
             "Submitted batch job 2\nlines 6:00\n");
   ASSERT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
   EXPECT_EQ(ReadAll(cluster_.Path("lines.txt")), "2 -J\n") << "what follows the script is its own";

@@ -51,10 +51,11 @@ Result<SlurmFilter> SlurmFilter::Of(std::string_view command, const SlurmWords& 
 }
 
 Status SlurmFilter::TakeStates(std::string_view command, const SlurmWords& words) {
+  const std::string all = SlurmStateNames();
   for (const std::string_view option : {"states", "state"}) {
     for (const std::string& text : words.Items(option)) {
       if (text == "all" || text == "ALL") {
-        for (const std::string_view name : base::Split(SlurmStateNames(), ",")) {
+        for (const std::string_view name : base::Split(all, ",")) {
           states_.emplace(name);
         }
       } else if (const std::string_view state = SlurmStateNamed(text); !state.empty()) {
@@ -62,7 +63,7 @@ Status SlurmFilter::TakeStates(std::string_view command, const SlurmWords& words
       } else {
         return InvalidArgument(
             fmt::format("Invalid job state specified: {}\n{}: error: Valid job states include: {}",
-                        text, command, SlurmStateNames()));
+                        text, command, all));
       }
     }
   }
