@@ -345,10 +345,9 @@ Eligibility::WaitedEnds Eligibility::EndsOf(const Jobs& jobs) const {
   return ends;
 }
 
-Eligibility::Verdict Eligibility::Judge(const Wait& wait, JobId job, EndsOfArrays& arrays) const {
-  if (wait.kind == model::Condition::Kind::kAfter) {
-    return JudgeStarts(wait);
-  }
+// Of all that the job waits for by it.
+Eligibility::WaitedEnds Eligibility::EndsOf(const Wait& wait, JobId job,
+                                            EndsOfArrays& arrays) const {
   WaitedEnds ends;
   const bool by_task = wait.kind == model::Condition::Kind::kAfterCorr;
   for (const Jobs& named : wait.jobs) {
@@ -366,6 +365,14 @@ Eligibility::Verdict Eligibility::Judge(const Wait& wait, JobId job, EndsOfArray
     ends.waits = ends.waits || one.waits;
     ends.failed = ends.failed || one.failed;
   }
+  return ends;
+}
+
+Eligibility::Verdict Eligibility::Judge(const Wait& wait, JobId job, EndsOfArrays& arrays) const {
+  if (wait.kind == model::Condition::Kind::kAfter) {
+    return JudgeStarts(wait);
+  }
+  const WaitedEnds ends = EndsOf(wait, job, arrays);
   switch (wait.kind) {
     case model::Condition::Kind::kAfterOk:
     case model::Condition::Kind::kAfterCorr:

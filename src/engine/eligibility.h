@@ -161,6 +161,7 @@ class Eligibility {
   [[nodiscard]] Jobs CorrespondingTo(JobId job, const Jobs& jobs) const;
   [[nodiscard]] std::vector<Jobs> WaitedFor(const Wait& wait, JobId job) const;
   [[nodiscard]] WaitedEnds EndsOf(const Jobs& jobs) const;
+  [[nodiscard]] WaitedEnds EndsOf(const Wait& wait, JobId job, EndsOfArrays& arrays) const;
   [[nodiscard]] Verdict Judge(const Wait& wait, JobId job, EndsOfArrays& arrays) const;
   [[nodiscard]] Verdict Judge(const Unit& unit, JobId job, EndsOfArrays& arrays) const;
   [[nodiscard]] std::string NumberText(JobId job) const;

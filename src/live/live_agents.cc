@@ -9,6 +9,19 @@
 #include "supervisor/data/data_store.h"
 
 namespace trainyard::live {
+namespace {
+
+// The other parts of a job may have said none.
+void NoteWords(const v1::AttemptReport& report, LiveJob& job) {
+  if (!report.note().empty()) {
+    job.note = report.note();
+  }
+  if (report.group_iteration_s() > 0) {
+    job.group_iteration_s = report.group_iteration_s();
+  }
+}
+
+}  // namespace
 
 void LiveWorld::TakeAgent(std::uint64_t connection, const v1::AgentMessage& message) {
   if (message.has_hello()) {
@@ -152,12 +165,7 @@ void LiveWorld::TakeReport(NodeId node, const v1::AttemptReport& report) {
       steps && part->state != PartState::kExited) {
     Add(FactOf(*std::move(steps), state_.now));
   }
-  if (!report.note().empty()) {  // the other parts of a job may have said none
-    job.note = report.note();
-  }
-  if (report.group_iteration_s() > 0) {
-    job.group_iteration_s = report.group_iteration_s();
-  }
+  NoteWords(report, job);
   if (!job.ending) {
     state_.metrics.Hear(id, report.metrics());
     state_.metrics.Hear(id, StageMetrics(report));

@@ -32,6 +32,14 @@ std::string_view WordOf(const model::Blocked& blocked) {
   return "None";
 }
 
+std::string_view WhyDeferred(const engine::Deferral& deferral, TimePoint now) {
+  return !deferral.never.empty()                   ? "DependencyNeverSatisfied"
+         : deferral.after                          ? "Dependency"
+         : deferral.begin && *deferral.begin > now ? "BeginTime"
+         : deferral.at_once > 0                    ? "JobArrayTaskLimit"
+                                                   : "None";
+}
+
 // In the order in which Reasons looks at what keeps the job.
 std::string_view WhyWaiting(const ClusterView& view, TimePoint now, JobId id) {
   const JobEntry& entry = view.job(id);
@@ -39,11 +47,7 @@ std::string_view WhyWaiting(const ClusterView& view, TimePoint now, JobId id) {
     return WhyHeld(entry);
   }
   if (const std::optional<engine::Deferral> deferral = view.DeferralOf(id)) {
-    return !deferral->never.empty()                    ? "DependencyNeverSatisfied"
-           : deferral->after                           ? "Dependency"
-           : deferral->begin && *deferral->begin > now ? "BeginTime"
-           : deferral->at_once > 0                     ? "JobArrayTaskLimit"
-                                                       : "None";
+    return WhyDeferred(*deferral, now);
   }
   if (view.switches.paused.on) {
     return "PartitionDown";

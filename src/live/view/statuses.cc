@@ -321,12 +321,8 @@ bool Statuses::MaySee(const service::Principal& principal, JobId job) const {
   return live::MaySee(view_, principal, job);
 }
 
-v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
-                                         const v1::JobsRequest& request) const {
-  v1::ClientReply reply;
-  v1::JobsReply& jobs = *reply.mutable_jobs();
-  jobs.set_now(options_.UnixSeconds(now_));
-  Reasons reasons(view_, now_, principal, Reasons::Depth::kFull);
+void Statuses::PutNamed(const service::Principal& principal, const v1::JobsRequest& request,
+                        Reasons& reasons, v1::JobsReply& jobs) const {
   const std::uint64_t since = VersionOf(request.since());
   for (const std::uint64_t number : request.jobs()) {
     const std::optional<JobId> id = view_.Find(number);
@@ -351,10 +347,20 @@ v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
       job.mutable_command()->Assign(words.begin(), words.end());
     }
   }
+}
+
+v1::ClientReply Statuses::AnswerWithJobs(const service::Principal& principal,
+                                         const v1::JobsRequest& request) const {
+  v1::ClientReply reply;
+  v1::JobsReply& jobs = *reply.mutable_jobs();
+  jobs.set_now(options_.UnixSeconds(now_));
+  Reasons reasons(view_, now_, principal, Reasons::Depth::kFull);
+  PutNamed(principal, request, reasons, jobs);
   jobs.set_version(fmt::format("{}-{}", options_.epoch, view_.number));
   if (!request.jobs().empty()) {
     return reply;
   }
+  const std::uint64_t since = VersionOf(request.since());
   const std::optional<JobId> after = view_.Find(request.after());
   constexpr int kMostStepsOfPage = 20'000;
   int steps = 0;

@@ -47,6 +47,9 @@ class Statuses {
  private:
   [[nodiscard]] v1::ClientReply AnswerWithJobs(const service::Principal& principal,
                                                const v1::JobsRequest& request) const;
+  // The jobs that are asked for by number.
+  void PutNamed(const service::Principal& principal, const v1::JobsRequest& request,
+                Reasons& reasons, v1::JobsReply& jobs) const;
   [[nodiscard]] v1::ClientReply AnswerWithNodes(const service::Principal& principal) const;
   [[nodiscard]] v1::ClientReply AnswerWithConfiguration(
       const v1::ConfigurationRequest& request) const;
