@@ -46,6 +46,7 @@ const families = [
   ["Pollux", [
     ["ref/data/pollux/workloads/osdi21-6.csv", "16x4", "ref/data/pollux",
       [...always.filter((name) => name !== "auto"), ...goodput]]]],
+  // Measured trainings share no GPUs.
   ["Sia", [
     ["ref/data/sia/workloads/philly-1.csv.gz", "6x4:aws,2x8:dgx-ext,3x8:rtx", "ref/data/sia",
       [...onTypes, ...byType.filter((name) => name !== "gandiva-packing"), "sia"]]]],

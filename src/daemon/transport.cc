@@ -44,9 +44,7 @@ void Transport::OnCall(std::uint64_t call, v1::ClientRequest request) {
 }
 
 void Transport::OnCallGone(std::uint64_t call) {
-  if (waiting_) {
-    waiting_->Drop(call);
-  }
+  waiting_->Drop(call);
   mailbox_.Put([this, call] { world_->OnCallGone(call); });
 }
 

@@ -29,12 +29,8 @@ class Transport final : public rpc::Inbox, public live::LiveOutput {
   void Serve(rpc::RpcServer& server) { server_ = &server; }
   // Nothing goes out any more.
   void Stop();
-  // A step of the world is over.
-  void NoteStep() {
-    if (waiting_) {
-      waiting_->NoteStep();
-    }
-  }
+  // A step of the world is over. REQUIRES: Open has been called.
+  void NoteStep() { waiting_->NoteStep(); }
 
   // What only reads is answered from the view of the last step: the next decision may take its
   // time.

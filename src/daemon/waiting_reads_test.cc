@@ -43,11 +43,9 @@ class WaitingReadsTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable come_;
   int changed_ = 0;
-  int looks_ = 0;
   std::map<std::uint64_t, int> answers_;
   WaitingReads reads_{[this](const v1::ClientRequest& /*request*/) {
                         const std::lock_guard lock(mutex_);
-                        ++looks_;
                         v1::ClientReply reply;
                         reply.mutable_jobs();
                         for (int i = 0; i < changed_; ++i) {

@@ -409,10 +409,9 @@ std::string Eligibility::NumberText(JobId job) const {
               : model::TextOf({.job = numbers_.Of(job)});
 }
 
-std::string Eligibility::WhyNever(JobId job, const Unit& unit) const {
+std::string Eligibility::WhyNever(JobId job, const Unit& unit, EndsOfArrays& arrays) const {
   std::string text =
       "its dependency '" + TraitsOf(jobs_[job]).dependency + "' cannot be met any more";
-  EndsOfArrays arrays;
   for (const Wait& wait : unit.waits) {
     if (Judge(wait, job, arrays) != Verdict::kNever) {
       continue;
@@ -446,7 +445,7 @@ void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
   EndsOfArrays arrays;
   const Verdict verdict = Judge(unit, first, arrays);
   if (by_task || verdict == Verdict::kNever) {
-    NoteNever(first, unit, changes);
+    NoteNever(first, unit, arrays, changes);
   }
   if (!by_task && verdict == Verdict::kNever) {
     if (!TraitsOf(jobs_[first]).keep_on_invalid_dep) {
@@ -458,7 +457,7 @@ void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
     AwaitDelays(first, unit);
   }
   if ((by_task || verdict == Verdict::kMet) && MayBegin(first, now)) {
-    Present(first, unit, changes);
+    Present(first, unit, arrays, changes);
   }
   if (unit.next == unit.count && unit.skipped.empty() && (unit.at_once == 0 || unit.active == 0)) {
     units_.erase(found);
@@ -466,10 +465,11 @@ void Eligibility::Look(JobId first, TimePoint now, Changes& changes) {
 }
 
 // The jobs that can never start have to end, unless their user keeps them.
-void Eligibility::NoteNever(JobId first, const Unit& unit, Changes& changes) const {
+void Eligibility::NoteNever(JobId first, const Unit& unit, EndsOfArrays& arrays,
+                            Changes& changes) const {
   const bool keeps = TraitsOf(jobs_[first]).keep_on_invalid_dep;
   const bool by_task = unit.waits_by_task();
-  const std::string of_all = by_task || keeps ? std::string() : WhyNever(first, unit);
+  const std::string of_all = by_task || keeps ? std::string() : WhyNever(first, unit, arrays);
   const auto waits_for_several = [&](JobId job) {
     std::size_t others = 0;
     for (const Wait& wait : unit.waits) {
@@ -479,7 +479,6 @@ void Eligibility::NoteNever(JobId first, const Unit& unit, Changes& changes) con
     }
     return others > 1;
   };
-  EndsOfArrays arrays;
   for (std::size_t i = Index(first); i < Index(first) + unit.count; ++i) {
     const JobId job = JobAt(i);
     if (!IsDeferred(job)) {
@@ -489,15 +488,14 @@ void Eligibility::NoteNever(JobId first, const Unit& unit, Changes& changes) con
     if (never ? keeps : waits_for_several(job)) {
       jobs_.Touch(job);  // it may have another reason now
     } else if (never) {
-      changes.impossible.emplace_back(job, by_task ? WhyNever(job, unit) : of_all);
+      changes.impossible.emplace_back(job, by_task ? WhyNever(job, unit, arrays) : of_all);
     }
   }
 }
 
 // The tasks that have their turn.
-void Eligibility::Present(JobId first, Unit& unit, Changes& changes) const {
+void Eligibility::Present(JobId first, Unit& unit, EndsOfArrays& arrays, Changes& changes) const {
   const bool by_task = unit.waits_by_task();
-  EndsOfArrays arrays;
   const auto has_room = [&unit] { return unit.at_once == 0 || unit.active < unit.at_once; };
   const auto has_to_wait = [&](JobId job) {
     return IsHeld(job) || (by_task && Judge(unit, job, arrays) != Verdict::kMet);
@@ -559,7 +557,7 @@ Deferral Eligibility::WhyDeferred(JobId job) const {
   EndsOfArrays arrays;
   const Verdict verdict = Judge(unit->second, job, arrays);
   if (verdict == Verdict::kNever) {
-    why.never = WhyNever(job, unit->second);
+    why.never = WhyNever(job, unit->second, arrays);
   }
   for (const Wait& wait : unit->second.waits) {
     for (const auto& [other, count] : WaitedFor(wait, job)) {

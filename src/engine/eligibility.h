@@ -165,11 +165,11 @@ class Eligibility {
   [[nodiscard]] Verdict Judge(const Wait& wait, JobId job, EndsOfArrays& arrays) const;
   [[nodiscard]] Verdict Judge(const Unit& unit, JobId job, EndsOfArrays& arrays) const;
   [[nodiscard]] std::string NumberText(JobId job) const;
-  [[nodiscard]] std::string WhyNever(JobId job, const Unit& unit) const;
+  [[nodiscard]] std::string WhyNever(JobId job, const Unit& unit, EndsOfArrays& arrays) const;
   [[nodiscard]] bool MayBegin(JobId first, TimePoint now) const;
   void Look(JobId first, TimePoint now, Changes& changes);
-  void NoteNever(JobId first, const Unit& unit, Changes& changes) const;
-  void Present(JobId first, Unit& unit, Changes& changes) const;
+  void NoteNever(JobId first, const Unit& unit, EndsOfArrays& arrays, Changes& changes) const;
+  void Present(JobId first, Unit& unit, EndsOfArrays& arrays, Changes& changes) const;
   [[nodiscard]] std::optional<TimePoint> LimitOf(JobId job) const;
   [[nodiscard]] bool IsDeferred(JobId job) const { return jobs_.deferred().contains(job); }
 

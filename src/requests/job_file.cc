@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "base/unix_time.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/text_check.h"
@@ -182,8 +183,7 @@ Status SetValue(const Setting& setting, const model::JobFieldInfo& info, v1::Job
   if (info.name == "begin" && text && base::ToNumber(*text)) {
     return setting.Bad("a unit, as a number alone is a day in Slurm: 90s, 15m, 2h or 2026-11-21");
   }
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const double now = base::UnixNow();
   const TimeReading at = text ? ReadTime(*text, now) : TimeReading();
   std::optional<double> seconds = text ? base::ToSpan(*text) : setting.Number();
   if (at.seconds) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/try.h"
+#include "base/unix_time.h"
 #include "cgroup/group.h"
 #include "supervisor/attach/attachments.h"
 #include "supervisor/attempt_course.h"
@@ -54,10 +55,6 @@ using std::chrono::milliseconds;
 constexpr int kFailed = 1;
 
 void SayOnStderr(const std::string& what) { fmt::print(stderr, "trainyard supervise: {}\n", what); }
-
-double UnixSeconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // All that can fail before there is anything to supervise.
 struct Prepared {
@@ -353,7 +350,7 @@ void Supervisor::StartWorkers() {
     failure = StartProcess(number);
   }
   if (failure.has_value()) {
-    return course_.NoteNotStarted(*failure, UnixSeconds());
+    return course_.NoteNotStarted(*failure, base::UnixNow());
   }
   course_.NoteStarted();
   if (workers_.empty()) {
@@ -430,7 +427,7 @@ void Supervisor::CheckMemory() {
   next_memory_look_ = Clock::now() + std::chrono::seconds(1);
   if (cgroup::MemoryKillsAroundMe() > 0) {
     memory_kills_told_ = true;
-    course_.NoteMemoryKill(UnixSeconds(), cgroup::MemoryAroundMe());
+    course_.NoteMemoryKill(base::UnixNow(), cgroup::MemoryAroundMe());
   }
 }
 
@@ -455,7 +452,7 @@ void Supervisor::NoteEnd(pid_t child, int status) {
     return attachments_.NoteOrphansEnd(child);
   }
   worker->running = false;
-  course_.NoteEnd(exit_code, UnixSeconds(), [&] {
+  course_.NoteEnd(exit_code, base::UnixNow(), [&] {
     const auto rank = start_.first_rank() + std::distance(workers_.begin(), worker);
     return TextOf({.job = start_.id().job(),
                    .rank = rank,

@@ -19,20 +19,21 @@ namespace trainyard::cli {
 namespace {
 
 // The tasks of the array.
-Result<v1::JobsReply> TasksOf(rpc::ClusterClient& client, std::uint64_t array, bool live_only) {
+Result<v1::JobsReply> TasksOf(rpc::ClusterClient& client, std::uint64_t array, bool live_only,
+                              bool with_steps) {
   v1::ClientRequest request = JobsCall({}, live_only);
   request.mutable_jobs()->set_array_job(array);
-  request.mutable_jobs()->set_steps(true);
+  request.mutable_jobs()->set_steps(with_steps);
   ASSIGN_OR_RETURN(v1::ClientReply reply, CallForJobs(client, std::move(request)));
   return std::move(*reply.mutable_jobs());
 }
 
 Result<std::vector<v1::JobStatus>> SelectByNumber(rpc::ClusterClient& client,
                                                   const std::vector<std::string>& texts,
-                                                  bool live_only) {
+                                                  bool live_only, bool with_steps) {
   ASSIGN_OR_RETURN(const std::vector<std::uint64_t> numbers, JobNumbers(client, texts));
   v1::ClientRequest request = JobsCall(numbers, false);
-  request.mutable_jobs()->set_steps(true);
+  request.mutable_jobs()->set_steps(with_steps);
   ASSIGN_OR_RETURN(const v1::ClientReply reply, client.Call(request, kTimeout));
   std::vector<v1::JobStatus> jobs;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -43,7 +44,8 @@ Result<std::vector<v1::JobStatus>> SelectByNumber(rpc::ClusterClient& client,
       jobs.emplace_back().set_job(numbers[i]);
     } else if (known->has_array_job() && known->array_job() == numbers[i] &&
                texts[i].find('_') == std::string::npos) {
-      ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, numbers[i], live_only));
+      ASSIGN_OR_RETURN(const v1::JobsReply tasks,
+                       TasksOf(client, numbers[i], live_only, with_steps));
       jobs.insert(jobs.end(), tasks.jobs().begin(), tasks.jobs().end());
     } else {
       jobs.push_back(*known);
@@ -119,7 +121,7 @@ Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
     }
     const auto [array, is_new] = arrays.try_emplace(number.job);
     if (is_new) {
-      ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, number.job, false));
+      ASSIGN_OR_RETURN(const v1::JobsReply tasks, TasksOf(client, number.job, false, false));
       for (const v1::JobStatus& task : tasks.jobs()) {
         array->second.emplace(task.array_index(), task.job());
       }
@@ -135,10 +137,10 @@ Result<std::vector<std::uint64_t>> JobNumbers(rpc::ClusterClient& client,
 
 Result<std::vector<v1::JobStatus>> SelectJobs(rpc::ClusterClient& client,
                                               const requests::JobSelection& selection,
-                                              bool live_only) {
+                                              bool live_only, bool with_steps) {
   RETURN_IF_ERROR(requests::CheckOneOfBoth(selection));
   if (!selection.jobs.empty()) {
-    return SelectByNumber(client, selection.jobs, live_only);
+    return SelectByNumber(client, selection.jobs, live_only, with_steps);
   }
   ASSIGN_OR_RETURN(const v1::ClientRequest request, requests::FilterCall(selection, live_only));
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallForJobs(client, request));

@@ -42,10 +42,11 @@ void AddFilters(CLI::App& command, requests::JobSelection& selection);
                                                             const std::vector<std::string>& texts);
 
 // The jobs that are meant; the number of an array stands for its tasks. What the controller does
-// not know has nothing but its number. Errors: neither numbers nor filters, or both; filters that
-// fit no job.
+// not know has nothing but its number. `with_steps`: those that are named by number have their
+// steps. Errors: neither numbers nor filters, or both; filters that fit no job.
 [[nodiscard]] Result<std::vector<v1::JobStatus>> SelectJobs(rpc::ClusterClient& client,
                                                             const requests::JobSelection& selection,
-                                                            bool live_only);
+                                                            bool live_only,
+                                                            bool with_steps = false);
 
 }  // namespace trainyard::cli

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/slurm/slurm_words.h"
+#include "live/jobs/job_request.h"
 
 namespace trainyard::cli {
 
@@ -37,12 +38,7 @@ struct TableColumn {
 template <typename Row>
 [[nodiscard]] Result<std::vector<TableColumn<Row>>> TableColumns(
     std::string_view format, std::span<const TableField<Row>> fields) {
-  const auto lower = [](std::string_view text) {
-    std::string all(text);
-    std::transform(all.begin(), all.end(), all.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return all;
-  };
+  const auto lower = [](std::string_view text) { return live::LowerCase(std::string(text)); };
   std::vector<TableColumn<Row>> columns;
   for (const std::string_view item : base::Split(format, ",")) {
     const std::size_t percent = item.find('%');

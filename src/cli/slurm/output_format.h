@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "cli/slurm/slurm_words.h"
+#include "live/jobs/job_request.h"
 #include "trainyard/status.h"
 
 namespace trainyard::cli {
@@ -108,9 +109,7 @@ template <typename Row>
   constexpr int kUnstated = 20;
   std::vector<OutputColumn<Row>> columns;
   for (const std::string_view item : base::Split(names, ",")) {
-    std::string name(item.substr(0, item.find(':')));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string name = live::LowerCase(std::string(item.substr(0, item.find(':'))));
     const auto field =
         std::find_if(fields.begin(), fields.end(),
                      [&name](const OutputField<Row>& one) { return one.name == name; });

@@ -380,7 +380,7 @@ Result<std::vector<v1::JobStatus>> JobsOf(const SlurmWords& words, rpc::ClusterC
       of_jobs.push_back(job);
     }
   }
-  return JobsOfIds(client, of_jobs);
+  return JobsOfIds(client, of_jobs, !words.Has("allocations"));
 }
 
 Status ShowAccounting(const SlurmWords& words, rpc::ClusterClient& client) {

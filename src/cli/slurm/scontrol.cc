@@ -69,12 +69,6 @@ std::string TextOfLines(const Lines& lines, bool in_one) {
   return fmt::format("{}\n{}", fmt::join(texts, in_one ? " " : "\n   "), in_one ? "" : "\n");
 }
 
-std::string LowerCaseOf(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 Words NamesOfJob(const JobLine& line) {
   const v1::JobStatus& job = *line.job;
   Words first{fmt::format("JobId={}", job.job())};
@@ -291,7 +285,7 @@ Status ShowPartitions(const Words& names, bool in_one, rpc::ClusterClient& clien
 
 // "show job 12", "show jobid=12", "show node=n0".
 Status Show(Words words, bool in_one, rpc::ClusterClient& client) {
-  std::string what = LowerCaseOf(words.front());
+  std::string what = live::LowerCase(words.front());
   words.erase(words.begin());
   if (const std::size_t equals = what.find('='); equals != std::string::npos) {
     words.insert(words.begin(), what.substr(equals + 1));
@@ -453,7 +447,7 @@ Status UpdateNode(const Pairs& pairs, rpc::ClusterClient& client) {
         drain.add_nodes(nodes[i]);
       }
     } else if (name == "state") {
-      state = LowerCaseOf(value);
+      state = live::LowerCase(value);
     } else if (name == "reason") {
       drain.set_reason(value);
     } else {
@@ -483,7 +477,7 @@ Status Update(const Words& words, rpc::ClusterClient& client) {
     if (equals == std::string::npos) {
       return InvalidArgument(fmt::format("Invalid input: {}\nRequest aborted", word));
     }
-    pairs.emplace_back(LowerCaseOf(word.substr(0, equals)), word.substr(equals + 1));
+    pairs.emplace_back(live::LowerCase(word.substr(0, equals)), word.substr(equals + 1));
   }
   const auto has = [&pairs](std::string_view name) {
     return std::any_of(pairs.begin(), pairs.end(),
@@ -500,7 +494,7 @@ Status Update(const Words& words, rpc::ClusterClient& client) {
 }
 
 Status RunVerb(const Words& words, bool in_one) {
-  const std::string verb = LowerCaseOf(words.front());
+  const std::string verb = live::LowerCase(words.front());
   const Words rest(words.begin() + 1, words.end());
   constexpr std::array<std::string_view, 5> kChanges{"hold", "uhold", "release", "requeue",
                                                      "requeuehold"};

@@ -20,6 +20,7 @@
 #include "cli/slurm/slurm_facts.h"
 #include "cli/slurm/slurm_json.h"
 #include "cli/slurm/slurm_words.h"
+#include "live/jobs/job_request.h"
 
 namespace trainyard::cli {
 namespace {
@@ -269,10 +270,8 @@ Result<InfoFilter> InfoFilterOf(const SlurmWords& words) {
   for (const std::string& name : words.Items("partition")) {
     filter.partitions.insert(name);
   }
-  for (std::string state : words.Items("states")) {
-    std::transform(state.begin(), state.end(), state.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    filter.states.insert(state);
+  for (const std::string& state : words.Items("states")) {
+    filter.states.insert(live::LowerCase(state));
   }
   if (const std::optional<std::string> list = words.Value("nodes")) {
     ASSIGN_OR_RETURN(const std::vector<std::string> names, base::ExpandNames(*list));

@@ -81,7 +81,7 @@ int Repeat(std::string_view command, const SlurmWords& words,
 }
 
 Result<std::vector<v1::JobStatus>> JobsOfIds(rpc::ClusterClient& client,
-                                             const std::vector<std::string>& ids) {
+                                             const std::vector<std::string>& ids, bool with_steps) {
   requests::JobSelection selection;
   for (const std::string& id : ids) {
     if (!requests::ReadJobNumber(id).ok()) {
@@ -89,7 +89,8 @@ Result<std::vector<v1::JobStatus>> JobsOfIds(rpc::ClusterClient& client,
     }
     selection.jobs.push_back(id);
   }
-  ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs, SelectJobs(client, selection, false));
+  ASSIGN_OR_RETURN(std::vector<v1::JobStatus> jobs,
+                   SelectJobs(client, selection, false, with_steps));
   std::erase_if(jobs, [](const v1::JobStatus& job) { return !job.has_request(); });
   return jobs;
 }

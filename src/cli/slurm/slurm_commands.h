@@ -42,6 +42,7 @@ int Repeat(std::string_view command, const SlurmWords& words,
 // The jobs of these numbers, the number of an array standing for its tasks; those that there are
 // not are left out. Errors: a text that is no number, "Invalid job id: abc".
 [[nodiscard]] Result<std::vector<v1::JobStatus>> JobsOfIds(rpc::ClusterClient& client,
-                                                           const std::vector<std::string>& ids);
+                                                           const std::vector<std::string>& ids,
+                                                           bool with_steps = false);
 
 }  // namespace trainyard::cli

@@ -21,8 +21,6 @@ namespace {
 
 using SlurmJson = nlohmann::ordered_json;
 
-constexpr int kBySignal = 128;
-constexpr int kMostSignal = 64;
 constexpr double kSecondsOfMinute = 60;
 
 SlurmJson WholeSeconds(double seconds) { return static_cast<std::int64_t>(std::floor(seconds)); }
@@ -54,8 +52,8 @@ std::string TasksText(const SlurmJobLine& job) {
 // As wait(2) has it.
 int RawStatus(int code) {
   constexpr int kCodeShift = 8;
-  return code > kBySignal && code <= kBySignal + kMostSignal ? code - kBySignal
-                                                             : code << kCodeShift;
+  const int signal = SignalOfExit(code);
+  return signal > 0 ? signal : code << kCodeShift;
 }
 
 SlurmJson MemoryPerNode(const v1::JobStatus& job) {

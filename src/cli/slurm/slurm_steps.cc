@@ -12,9 +12,11 @@
 namespace trainyard::cli {
 namespace {
 
-constexpr int kSignalled = 128;
-constexpr int kLastSignal = 64;
 constexpr const char* kTerminated = "0:15";
+
+bool Runs(const v1::JobStatus& job) {
+  return job.state() == v1::RUNNING || job.state() == v1::STOPPING;
+}
 
 bool HasBeenStopped(const v1::JobStatus& job) {
   const std::string_view state = SlurmState(job);
@@ -55,12 +57,11 @@ SlurmStep StartedStepOf(const v1::JobStatus& job, const v1::StepRecord& record) 
                  .cpus = record.cpus(),
                  .nodes = record.nodes(),
                  .node_list = Printable(record.node_list())};
-  const bool runs = job.state() == v1::RUNNING || job.state() == v1::STOPPING;
   if (record.has_ended()) {
-    const bool is_stopped = record.exit_code() > kSignalled && HasBeenStopped(job);
+    const bool is_stopped = SignalOfExit(record.exit_code()) > 0 && HasBeenStopped(job);
     step.state = is_stopped ? "CANCELLED" : record.exit_code() == 0 ? "COMPLETED" : "FAILED";
     step.ended = record.ended();
-  } else if (runs) {
+  } else if (Runs(job)) {
     step.state = "RUNNING";
   } else {
     step.state = "CANCELLED";
@@ -75,8 +76,7 @@ SlurmStep StartedStepOf(const v1::JobStatus& job, const v1::StepRecord& record) 
 std::vector<SlurmStep> SlurmStepsOf(const v1::JobStatus& job) {
   const v1::LaunchSpec& launch = job.request().launch();
   std::vector<SlurmStep> steps;
-  const bool runs = job.state() == v1::RUNNING || job.state() == v1::STOPPING;
-  if (!job.has_started() || !(runs || live::HasEnded(job.state())) || !launch.has_batch() ||
+  if (!job.has_started() || !(Runs(job) || live::HasEnded(job.state())) || !launch.has_batch() ||
       launch.workers() != v1::LaunchSpec::ONCE) {
     return steps;
   }
@@ -87,10 +87,15 @@ std::vector<SlurmStep> SlurmStepsOf(const v1::JobStatus& job) {
   return steps;
 }
 
+int SignalOfExit(int code) {
+  constexpr int kSignalled = 128;
+  constexpr int kLastSignal = 64;
+  return code > kSignalled && code <= kSignalled + kLastSignal ? code - kSignalled : 0;
+}
+
 std::string SlurmExitText(int code) {
-  return code > kSignalled && code <= kSignalled + kLastSignal
-             ? fmt::format("0:{}", code - kSignalled)
-             : fmt::format("{}:0", code);
+  const int signal = SignalOfExit(code);
+  return signal > 0 ? fmt::format("0:{}", signal) : fmt::format("{}:0", code);
 }
 
 }  // namespace trainyard::cli

@@ -31,6 +31,8 @@ struct SlurmStep {
 // starts steps, or has not started.
 [[nodiscard]] std::vector<SlurmStep> SlurmStepsOf(const v1::JobStatus& job);
 
+// The signal that an exit code stands for, 9 of 137; 0: it stands for none.
+[[nodiscard]] int SignalOfExit(int code);
 // "0:9" of 137, "7:0" of 7.
 [[nodiscard]] std::string SlurmExitText(int code);
 

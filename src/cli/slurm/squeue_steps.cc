@@ -111,7 +111,7 @@ Result<std::vector<std::string>> NamedSteps(const SlurmWords& words) {
 Result<v1::JobsReply> JobsWithSteps(const SlurmWords& words, rpc::ClusterClient& client) {
   v1::JobsReply jobs;
   if (const std::vector<std::string> ids = words.Items("jobs"); !ids.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> of_ids, JobsOfIds(client, ids));
+    ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> of_ids, JobsOfIds(client, ids, true));
     jobs.mutable_jobs()->Assign(of_ids.begin(), of_ids.end());
     jobs.set_now(static_cast<double>(std::time(nullptr)));
     return jobs;

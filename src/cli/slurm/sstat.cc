@@ -189,7 +189,8 @@ Status ShowUse(const SlurmWords& words, rpc::ClusterClient& client) {
       SlurmError(kSstat, fmt::format("Invalid job id specified: {}", item));
       continue;
     }
-    ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs, JobsOfIds(client, {id}));
+    ASSIGN_OR_RETURN(const std::vector<v1::JobStatus> jobs,
+                     JobsOfIds(client, {id}, words.Has("allsteps") || id != item));
     const bool any = std::any_of(jobs.begin(), jobs.end(), [](const v1::JobStatus& job) {
       return SlurmState(job) == "RUNNING";
     });

@@ -229,9 +229,7 @@ Status ScriptReader::SettleExport() {
 }
 
 Status ScriptReader::SetKillOnInvalidDep(const Given& given) {
-  std::string lower = given.value;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = live::LowerCase(given.value);
   if (lower != "yes" && lower != "no") {
     return given.Bad("yes or no");
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "live/jobs/job_request.h"
 
 namespace trainyard::requests {
 namespace {
@@ -32,13 +33,6 @@ std::optional<int> Digits(std::string_view text) {
   return code == std::errc{} && end == text.data() + text.size() && number >= 0
              ? std::optional(number)
              : std::nullopt;
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
 }
 
 // ------------------------------------------------------------------------------------------- spans
@@ -278,7 +272,7 @@ TimeReading ReadDate(std::string_view text) {
 
 // "18:00", "18:00:30", "6:00pm"
 TimeReading ReadClock(std::string_view text, double now) {
-  std::string lower = Lower(text);
+  std::string lower = live::LowerCase(std::string(text));
   const bool morning = lower.ends_with("am");
   const bool evening = lower.ends_with("pm");
   if (morning || evening) {
@@ -314,7 +308,7 @@ TimeReading ReadSpan(std::string_view text) {
 }
 
 bool IsUnlimited(std::string_view text) {
-  const std::string lower = Lower(text);
+  const std::string lower = live::LowerCase(std::string(text));
   return lower == "unlimited" || lower == "infinite" || ReadSpan(text).seconds == 0.0;
 }
 

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "live/jobs/job_request.h"
 #include "requests/slurm/sbatch_options.h"
 
 namespace trainyard::requests {
@@ -205,9 +206,7 @@ std::string InsteadOfOption(std::string_view word) {
 std::string InsteadOfSelection(std::string_view word) { return InsteadOf(kSelections, word); }
 
 std::string InsteadOfState(std::string_view word) {
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = live::LowerCase(std::string(word));
   for (const Twin& twin : kStates) {
     for (const std::string_view state : base::Split(twin.slurm, " ")) {
       if (state == lower) {

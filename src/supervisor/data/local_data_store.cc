@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/unix_time.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "supervisor/data/rsync.h"
@@ -73,10 +74,6 @@ void Sync(const std::string& folder) {
       here.open()) {
     syncfs(here.get());
   }
-}
-
-double UnixNow() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 class LocalDataStore final : public DataStore {
@@ -224,7 +221,7 @@ class LocalDataStore final : public DataStore {
     }
     report.mib = MibOf(begun + "/files");
     copy.set_mib(report.mib);
-    copy.set_fetched_at(UnixNow());
+    copy.set_fetched_at(base::UnixNow());
     mistake = WriteCopy(begun, copy);
     Sync(begun);
     const std::string whole = fmt::format("{}/whole/{}", options_.folder, name);

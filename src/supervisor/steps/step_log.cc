@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/unix_time.h"
 #include "io/descriptor.h"
 
 namespace trainyard::supervisor {
@@ -25,10 +26,6 @@ constexpr std::size_t kLongestName = 64;
 constexpr std::size_t kLongestList = 256;
 
 void Cut(std::string& text, std::size_t most) { text.resize(std::min(text.size(), most)); }
-
-double SinceEpoch() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -71,7 +68,7 @@ v1::StepRecord BegunStep(const StepOptions& options, const v1::StepStart& start)
   record.set_number(start.step());
   const std::string& program = options.command.front();
   record.set_name(options.name.empty() ? program.substr(program.rfind('/') + 1) : options.name);
-  record.set_started(SinceEpoch());
+  record.set_started(base::UnixNow());
   record.set_tasks(options.tasks);
   record.set_cpus(options.tasks * options.cpus_per_task);
   record.set_nodes(start.nodes());
@@ -80,7 +77,7 @@ v1::StepRecord BegunStep(const StepOptions& options, const v1::StepStart& start)
 }
 
 v1::StepRecord EndedStep(v1::StepRecord begun, int status) {
-  begun.set_ended(SinceEpoch());
+  begun.set_ended(base::UnixNow());
   begun.set_exit_code(status);
   return begun;
 }
