@@ -172,6 +172,8 @@ struct May {
   // The GPUs of jobs within their stay, because the policy counts restart costs in its plan or
   // round. Policies that may do any of the above are taken to do so.
   bool ignore_stay = false;
+  // Proposal::ends: a preset may take the ends of jobs from them.
+  bool plan_ends = false;
 };
 
 // What a policy says of itself before it is asked.

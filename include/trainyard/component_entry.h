@@ -85,12 +85,17 @@ struct ComponentEntry {
   // kPlacement: the policy names the GPUs (May::name_gpus). kAdmission: the policy judges
   // arrivals (May::admit), the admission admits nobody.
   bool by_policy = false;
-  // kPolicy, kGrouping: what the component goes by and jobs need not state. Where they do not, the
-  // user of a trace is warned.
+  // kPolicy, kGrouping: what the component goes by and jobs or profiles need not state. Where they
+  // do not, the user of a trace is warned.
   struct GoesBy {
     bool deadlines = false;
-    bool stages = false;  // StageTimes: which jobs can share GPUs
+    bool stages = false;                     // StageTimes: which jobs can share GPUs
+    bool gpu_types = false;                  // how fast jobs are on each type of GPU
+    bool pairs = false;                      // how fast two jobs are on the same GPUs
+    std::vector<std::string> named_types{};  // of GPU, that options name
   } goes_by{};
+  // The same where it depends on the options, which are checked; null: `goes_by`.
+  GoesBy (*goes_by_with)(const Options& options) = nullptr;
 };
 
 }  // namespace trainyard

@@ -164,6 +164,9 @@ struct Proposal {
   // With May::admit: one for each job of Snapshot::unjudged, no other. Otherwise empty.
   std::vector<Verdict> verdicts{};
   std::vector<PlannedEnd> ends{};  // if the policy plans ahead; jobs left out keep theirs
+  // The demands come of a search that its bound has ended before an optimum was proven: the best
+  // that was found by then. Runs count such decisions (summary.json: `bounded_decisions`).
+  bool bounded = false;
 };
 
 }  // namespace trainyard

@@ -23,7 +23,7 @@
 
 // Raised with every change of the public headers after which plug-ins must be built again: in the
 // declarations, or in what they mean.
-#define TRAINYARD_PLUGIN_INTERFACE 18
+#define TRAINYARD_PLUGIN_INTERFACE 19
 
 // A macro's value as a string literal.
 #define TRAINYARD_TEXT_OF(x) #x

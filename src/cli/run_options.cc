@@ -12,6 +12,7 @@
 #include "results/write/json.h"
 #include "results/write/output.h"
 #include "results/write/table.h"
+#include "scenario/unstated_inputs.h"
 
 namespace trainyard::cli {
 namespace {
@@ -95,13 +96,16 @@ Result<RunInputs> ReadRunInputs(const RunOptions& options) {
   paths.time_unit = unit;
   ASSIGN_OR_RETURN(scenario::Inputs inputs, scenario::ReadInputs(paths));
   ReportReading(*inputs.trace);
+  for (const std::string& what : scenario::TypesWithoutProfiles(inputs)) {
+    fmt::print(stderr, "warning: {}\n", what);
+  }
   ASSIGN_OR_RETURN(const world::StopRule stop, StopRuleOf(options, inputs));
   return RunInputs{.inputs = std::move(inputs), .stop = stop};
 }
 
 Status WarnOfUnstated(const scenario::PresetRequest& names, const scenario::Inputs& inputs) {
   ASSIGN_OR_RETURN(const std::vector<std::string> unstated,
-                   scenario::UnstatedInputs(names, *inputs.jobs));
+                   scenario::UnstatedInputs(names, inputs));
   for (const std::string& what : unstated) {
     fmt::print(stderr, "warning: {}\n", what);
   }

@@ -187,6 +187,7 @@ Status Engine::Decide(TimePoint now) {
   parts_->instants.Decided(now);
   resized_.clear();
   parts_->charges.CountDecisions(++decisions_);
+  bounded_decisions_ += parts_->scheduler.bounded() ? 1 : 0;
   return {};
 }
 

@@ -165,6 +165,8 @@ class Engine final {
   // By which users know jobs; those of the set-up.
   [[nodiscard]] const model::JobNumbers& numbers() const { return numbers_; }
   [[nodiscard]] std::int64_t decisions() const { return decisions_; }
+  // Those of them, made by this engine, whose search a bound has ended (Proposal::bounded).
+  [[nodiscard]] std::int64_t bounded_decisions() const { return bounded_decisions_; }
   [[nodiscard]] std::int64_t events() const { return events_; }
   [[nodiscard]] const SharedConfiguration& shared_configuration() const {
     return parts_->configuration;
@@ -252,6 +254,7 @@ class Engine final {
   // The step at hand.
   TimePoint now_{};
   std::int64_t decisions_ = 0;
+  std::int64_t bounded_decisions_ = 0;
   std::int64_t events_ = 0;
   std::vector<JobId> resized_;  // since the last decision
   std::vector<model::Action> actions_;

@@ -264,7 +264,7 @@ Result<Components> MakeElasticEdfPublished(const Options& options,
   return policies::PolicyOf<ElasticEdfPublishedDecision, RunnableMemory>(
       "elastic-edf-published",
       {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
-       .may = {.resize = true, .admit = true}},
+       .may = {.resize = true, .admit = true, .plan_ends = true}},
       FromSeconds(options.Number("slot")));
 }
 

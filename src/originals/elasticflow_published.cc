@@ -484,7 +484,7 @@ std::unique_ptr<Policy> MakePublishedElasticFlow(PublishedElasticFlowOptions opt
   return policies::PolicyOf<ElasticFlowPublishedDecision, PublishedMemory>(
              "elasticflow-published",
              {.needs = {.work_left = true, .gpu_types = TypeSupport::kOne},
-              .may = {.resize = true, .admit = true}},
+              .may = {.resize = true, .admit = true, .plan_ends = true}},
              std::move(options))
       .policy;
 }

@@ -134,20 +134,13 @@ Status CheckGrouping(const Assembly& parts) {
   return {};
 }
 
-// Of the policies of the catalogue only these plan ends: under the others jobs would never end.
-constexpr std::array<std::string_view, 3> kPlanEnds{"elasticflow-published",
-                                                    "elastic-edf-published", "gavel-published"};
+// Under other policies jobs would never end.
 Status CheckPlannedEnds(const Assembly& parts) {
-  const std::string& name = parts.preset.policy.name;
-  const std::span<const ComponentEntry> own = catalog::Catalog(ComponentKind::kPolicy);
-  const bool is_own = std::any_of(
-      own.begin(), own.end(), [&name](const ComponentEntry& entry) { return entry.name == name; });
-  const bool plans =
-      !parts.policy.ordering &&
-      (!is_own || std::find(kPlanEnds.begin(), kPlanEnds.end(), name) != kPlanEnds.end());
-  if (parts.preset.rules.end.source != model::EndRule::Source::kPlanned || plans) {
+  if (parts.preset.rules.end.source != model::EndRule::Source::kPlanned ||
+      parts.bundle().traits().may.plan_ends) {
     return {};
   }
+  const std::string& name = parts.preset.policy.name;
   return InvalidArgument(
       "the preset takes the ends of jobs from the policy's plan, and policy '" + name +
       "' plans none; expected a policy of the published program (trainyard presets), or this "

@@ -7,11 +7,9 @@
 #include <algorithm>
 
 #include "base/try.h"
-#include "catalog/catalog.h"
 #include "io/file.h"
 #include "loader/loader_execution.h"
 #include "model/node_classes.h"
-#include "profile/execution_model.h"
 #include "profile/measured_file.h"
 #include "trace/clusters/cluster_file.h"
 #include "trace/terms.h"
@@ -76,37 +74,6 @@ Status CheckJobs(const trace::Trace& trace,
     }
   }
   return {};
-}
-
-Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
-                                                std::span<const JobSpec> jobs) {
-  ASSIGN_OR_RETURN(const ResolvedPreset preset, ResolvePreset(names));
-  const auto without = [&](bool (*states)(const JobSpec&)) {
-    return jobs.size() - static_cast<std::size_t>(std::count_if(jobs.begin(), jobs.end(), states));
-  };
-  std::vector<std::string> unstated;
-  const std::size_t no_deadline =
-      without([](const JobSpec& job) { return job.deadline.has_value(); });
-  const std::string& policy = preset.policy.name;
-  const ComponentEntry::GoesBy by = catalog::EntryOf(ComponentKind::kPolicy, policy).goes_by;
-  if (by.deadlines && no_deadline == jobs.size()) {
-    unstated.push_back("policy '" + policy +
-                       "' goes by deadlines, but no job states one: there is none to keep");
-  }
-  const std::size_t no_stages = without(profile::StatesStages);
-  const bool groups =
-      preset.grouping &&
-      catalog::EntryOf(ComponentKind::kGrouping, preset.grouping->name).goes_by.stages;
-  if ((groups || by.stages) && no_stages > 0) {
-    unstated.push_back((groups ? "grouping '" + preset.grouping->name : "policy '" + policy) +
-                       "' lets jobs share GPUs by the times of their stages, but " +
-                       (no_stages == jobs.size()
-                            ? "no job states them"
-                            : std::to_string(no_stages) + " of " + std::to_string(jobs.size()) +
-                                  " jobs do not state them") +
-                       ": jobs without stage times run alone");
-  }
-  return unstated;
 }
 
 Result<Inputs> ReadInputs(const InputPaths& paths) {

@@ -61,11 +61,6 @@ struct Inputs {
 // Jobs are bound to their profile rows where there are any; whether all must be depends on the run.
 [[nodiscard]] Result<Inputs> ReadInputs(const InputPaths& paths);
 
-// What the policy of such a run goes by and the jobs do not state, a sentence each: deadlines,
-// stage times. The run can be made all the same. Errors: names that cannot be resolved.
-[[nodiscard]] Result<std::vector<std::string>> UnstatedInputs(const PresetRequest& names,
-                                                              std::span<const JobSpec> jobs);
-
 // What is wrong with one job; nothing: it is as expected.
 using WhatIsWrong = std::optional<std::string>;
 

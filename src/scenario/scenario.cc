@@ -158,6 +158,7 @@ void Collect(const engine::Engine& engine, std::span<const JobId> ids, const Inp
     }
   }
   run.decisions = engine.decisions();
+  run.bounded_decisions = engine.bounded_decisions();
   run.events = engine.events();
 }
 

@@ -62,6 +62,8 @@ class Scheduler {
 
   // The ends that the policy plans, of this decision.
   [[nodiscard]] std::span<const PlannedEnd> planned_ends() const { return proposal_.ends; }
+  // Whether a bound has ended the policy's search, of this decision (Proposal::bounded).
+  [[nodiscard]] bool bounded() const { return proposal_.bounded; }
   // Why demand classes wait, as of the last decision.
   [[nodiscard]] std::span<const model::Blocked> blocked() const { return blocked_; }
   // The jobs that wait, in the order in which they are served; empty: the policy keeps none.

@@ -189,6 +189,7 @@ TestResult RunTest(const TestRun& run, const std::string* journal) {
   result.records.assign(engine.records().begin(), engine.records().end());
   result.digest = written.digest();
   result.decisions = engine.decisions();
+  result.bounded_decisions = engine.bounded_decisions();
   result.blocked.assign(engine.blocked().begin(), engine.blocked().end());
   return result;
 }

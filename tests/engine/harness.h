@@ -68,6 +68,7 @@ struct TestResult {
   std::string digest;
   std::string journal;
   std::int64_t decisions = 0;
+  std::int64_t bounded_decisions = 0;
   std::vector<engine::DecisionSample> samples;
   std::vector<model::Blocked> blocked;  // as of the last decision
 

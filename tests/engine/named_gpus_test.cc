@@ -57,6 +57,29 @@ TEST(NamedGpusTest, JobsRunOnThem) {
   EXPECT_EQ(result.end(1), 105);
 }
 
+// Whose search ends at its bound as long as there are two jobs.
+class Bounded final : public Policy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "bounded"; }
+  [[nodiscard]] Proposal Decide(const Snapshot& snapshot, Memory* /*memory*/) const override {
+    Proposal proposal{.bounded = snapshot.jobs->live().size() == 2};
+    for (const JobId job : snapshot.jobs->live()) {
+      proposal.demands.push_back({.job = job, .gpus = snapshot.jobs->spec(job).gpus});
+    }
+    return proposal;
+  }
+};
+
+TEST(BoundedSearchTest, DecisionsAreCountedWhoseSearchABoundHasEnded) {
+  const Bounded policy;
+  TestRun run = RunOf(policy);
+  run.placement = "consolidated";
+  const TestResult result = RunTest(run);
+  ASSERT_TRUE(result.status.ok()) << result.status.error().message;
+  EXPECT_EQ(result.decisions, 4);
+  EXPECT_EQ(result.bounded_decisions, 1) << "the second job came at 5 s, the first one ended at 10";
+}
+
 TEST(NamedGpusTest, ANodeInTwoSlicesIsRefused) {
   Demand twice = On(1, 0b0001, 2);
   twice.slices.push_back({.node = NodeAt(1), .gpus = 0b0001});

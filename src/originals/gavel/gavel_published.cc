@@ -295,7 +295,8 @@ class GavelPublished final : public Policy {
   [[nodiscard]] std::string_view name() const override { return "gavel-published"; }
   [[nodiscard]] PolicyTraits traits() const override {
     const bool pairs = FindGavelPolicy(allocation_, {})->rules.pairs;
-    return {.needs = {.priorities = true}, .may = {.share = pairs, .name_gpus = true}};
+    return {.needs = {.priorities = true},
+            .may = {.share = pairs, .name_gpus = true, .plan_ends = true}};
   }
   [[nodiscard]] std::unique_ptr<Memory> NewMemory() const override {
     auto memory = std::make_unique<GavelMemory>();

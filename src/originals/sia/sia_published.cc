@@ -67,13 +67,13 @@ class PublishedRound {
   }
 
   [[nodiscard]] const policies::AssignmentProblem& problem() const { return problem_; }
-  [[nodiscard]] std::vector<Demand> Take() const {
-    std::vector<Demand> demands;
+  [[nodiscard]] Proposal Take() const {
     const auto found = policies::SolveAssignment(problem_, kNodeLimit);
+    Proposal proposal{.bounded = !found || !found->optimal};
     for (std::size_t kind = 0; found && kind < nodes_.kinds.size(); ++kind) {
-      PlaceOn(kind, found->chosen, demands);
+      PlaceOn(kind, found->chosen, proposal.demands);
     }
-    return demands;
+    return proposal;
   }
 
  private:
@@ -191,8 +191,8 @@ class SiaAsPublished final : public policies::Sia {
 
  private:
   [[nodiscard]] bool CountsWhatIsLeft() const override { return false; }
-  [[nodiscard]] std::vector<Demand> Allocate(const Snapshot& snapshot,
-                                             policies::SiaMemory& last) const override {
+  [[nodiscard]] Proposal Allocate(const Snapshot& snapshot,
+                                  policies::SiaMemory& last) const override {
     return PublishedRound(snapshot, settings(), seed_, last).Take();
   }
   // As many GPUs on as many nodes, in this order, are the same wherever they are.

@@ -177,6 +177,7 @@ class ChronusDecision {
       }
     }
     const LeasePlan plan = PlanLeases(problem, settings_.planner);
+    proposal_.bounded = plan.solved && !plan.optimal;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       TakePlan(*jobs[i]->promise, plan.jobs[i]);
     }

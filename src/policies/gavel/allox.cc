@@ -63,7 +63,9 @@ ComponentEntry AlloxEntry() {
           kGavelRoundOnly,
           MakeAllox,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {.gpu_types = true}};
 }
 
 }  // namespace trainyard::policies

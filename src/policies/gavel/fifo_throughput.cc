@@ -24,6 +24,10 @@ Result<Components> MakeFifoThroughput(const Options& options, const ComponentCon
   return GavelComponents("fifo-throughput", SolveFifoThroughput, std::move(settings));
 }
 
+ComponentEntry::GoesBy FifoThroughputGoesBy(const Options& options) {
+  return {.gpu_types = true, .pairs = options.Text(kGavelPacked.key) == "1"};
+}
+
 }  // namespace
 
 ComponentEntry FifoThroughputEntry() {
@@ -33,7 +37,10 @@ ComponentEntry FifoThroughputEntry() {
           kFifoThroughputOptions,
           MakeFifoThroughput,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {},
+          FifoThroughputGoesBy};
 }
 
 }  // namespace trainyard::policies

@@ -44,7 +44,10 @@ ComponentEntry FinishTimeFairnessEntry() {
           kGavelOptions,
           MakeFinishTimeFairness,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {},
+          GavelGoesBy};
 }
 
 }  // namespace trainyard::policies

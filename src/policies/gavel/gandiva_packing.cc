@@ -96,7 +96,9 @@ ComponentEntry GandivaPackingEntry() {
           kGavelRoundOnly,
           MakeGandivaPacking,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {.pairs = true}};
 }
 
 }  // namespace trainyard::policies

@@ -27,15 +27,19 @@ class AllocatingPolicy final : public Policy {
     auto& remembered = static_cast<TimeSharingMemory&>(*memory);
     ProblemOf of(snapshot, settings_.packed, settings_.prices);
     TimeSharing sharing(snapshot, of, settings_.round, remembered);
+    bool bounded = false;
     if (sharing.NeedsAllocation()) {
       if (settings_.blind) {
         of.problem() = WithoutTypes(std::move(of.problem()));
       }
       Allocation allocation = solve_(settings_, of, remembered);
+      bounded = !allocation.optimal;
       sharing.Take(settings_.blind ? SpreadOverTypes(of.problem(), std::move(allocation))
                                    : std::move(allocation));
     }
-    return sharing.Decide();
+    Proposal proposal = sharing.Decide();
+    proposal.bounded = bounded;
+    return proposal;
   }
 
  private:
@@ -53,6 +57,11 @@ Result<GavelSettings> GavelSettingsOf(std::string_view name, const Options& opti
                            "' is shorter than a second; expected seconds >= 1");
   }
   return settings;
+}
+
+ComponentEntry::GoesBy GavelGoesBy(const Options& options) {
+  return {.gpu_types = options.Text(kGavelTypes.key) != "blind",
+          .pairs = options.Text(kGavelPacked.key) == "1"};
 }
 
 Components GavelComponents(std::string_view name, GavelSolve solve, GavelSettings settings) {

@@ -43,6 +43,8 @@ using GavelSolve = Allocation (*)(const GavelSettings& settings, ProblemOf& of,
 // `name` must live as long as the program.
 [[nodiscard]] Components GavelComponents(std::string_view name, GavelSolve solve,
                                          GavelSettings settings);
+// Of a policy with kGavelOptions (ComponentEntry::goes_by_with).
+[[nodiscard]] ComponentEntry::GoesBy GavelGoesBy(const Options& options);
 // Both, of a policy with kGavelOptions.
 [[nodiscard]] Result<Components> MakeGavel(std::string_view name, GavelSolve solve,
                                            const Options& options);

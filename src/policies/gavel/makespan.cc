@@ -26,7 +26,10 @@ ComponentEntry MakespanEntry() {
           kGavelOptions,
           MakeMakespan,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {},
+          GavelGoesBy};
 }
 
 }  // namespace trainyard::policies

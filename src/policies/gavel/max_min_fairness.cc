@@ -26,7 +26,10 @@ ComponentEntry MaxMinFairnessEntry() {
           kGavelOptions,
           MakeMaxMinFairness,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {},
+          GavelGoesBy};
 }
 
 }  // namespace trainyard::policies

@@ -32,6 +32,18 @@ Result<Components> MakeMaxThroughput(const Options& options, const ComponentCont
   return GavelComponents("max-throughput", SolveMaxThroughput, std::move(settings));
 }
 
+ComponentEntry::GoesBy MaxThroughputGoesBy(const Options& options) {
+  ComponentEntry::GoesBy by{.deadlines = options.Text("deadlines") == "1",
+                            .gpu_types = true,
+                            .pairs = options.Text(kGavelPacked.key) == "1"};
+  if (const auto prices = ParsePrices(options.Text("prices")); prices.ok()) {
+    for (const auto& [type, price] : prices.value()) {
+      by.named_types.push_back(type);
+    }
+  }
+  return by;
+}
+
 }  // namespace
 
 ComponentEntry MaxThroughputEntry() {
@@ -41,7 +53,10 @@ ComponentEntry MaxThroughputEntry() {
           kMaxThroughputOptions,
           MakeMaxThroughput,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {},
+          MaxThroughputGoesBy};
 }
 
 }  // namespace trainyard::policies

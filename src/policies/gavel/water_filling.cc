@@ -26,7 +26,10 @@ ComponentEntry WaterFillingEntry() {
           kGavelOptions,
           MakeWaterFilling,
           {},
-          "gandiva"};
+          "gandiva",
+          false,
+          {},
+          GavelGoesBy};
 }
 
 }  // namespace trainyard::policies

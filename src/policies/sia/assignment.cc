@@ -73,6 +73,7 @@ std::optional<Assignment> SolveAssignment(const AssignmentProblem& problem, int 
     }
   }
   assignment.objective = ObjectiveOf(problem, assignment.chosen);
+  assignment.optimal = solution.status == solver::MilpStatus::kOptimal;
   return assignment;
 }
 

@@ -31,6 +31,7 @@ struct AssignmentProblem {
 struct Assignment {
   std::vector<std::optional<std::size_t>> chosen;  // by job, of its choices
   double objective = 0;
+  bool optimal = true;  // false: the bound of the search came first
 };
 
 // What an assignment costs in all. REQUIRES: as many as jobs.

@@ -115,8 +115,9 @@ class SiaAllocation {
     }
   }
 
-  [[nodiscard]] std::vector<Demand> Take() const {
-    const std::vector<std::optional<std::size_t>> chosen = Chosen();
+  [[nodiscard]] Proposal Take() const {
+    Proposal proposal;
+    const std::vector<std::optional<std::size_t>> chosen = Chosen(proposal.bounded);
     std::vector<std::size_t> served;
     std::vector<ConfiguredJob> placed;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -129,7 +130,6 @@ class SiaAllocation {
       }
     }
     NodePlaces places(snapshot_.cluster->nodes.size(), nodes_.kinds, placed);
-    std::vector<Demand> demands;
     for (std::size_t i = 0; i < served.size(); ++i) {
       if (places.of(i).empty()) {
         PlaceOtherwise(served[i], i, places);
@@ -139,11 +139,11 @@ class SiaAllocation {
         gpus += std::popcount(slice.gpus);
       }
       if (gpus > 0) {
-        demands.push_back(
+        proposal.demands.push_back(
             {.job = candidates_[served[i]].view.id, .gpus = gpus, .slices = places.of(i)});
       }
     }
-    return demands;
+    return proposal;
   }
 
  private:
@@ -206,13 +206,14 @@ class SiaAllocation {
 
   // The optimum; or where the search has not found it within its bound, what is best of what it has
   // found and of what jobs hold.
-  [[nodiscard]] std::vector<std::optional<std::size_t>> Chosen() const {
+  [[nodiscard]] std::vector<std::optional<std::size_t>> Chosen(bool& bounded) const {
     std::vector<std::optional<std::size_t>> kept;
     kept.reserve(candidates_.size());
     for (const Candidate& candidate : candidates_) {
       kept.push_back(candidate.held);
     }
     std::optional<Assignment> found = SolveAssignment(problem_, kNodeLimit);
+    bounded = !found || !found->optimal;
     if (!found) {
       return kept;
     }
@@ -246,7 +247,7 @@ class SiaAllocation {
 
 }  // namespace
 
-std::vector<Demand> Sia::Allocate(const Snapshot& snapshot, SiaMemory& last) const {
+Proposal Sia::Allocate(const Snapshot& snapshot, SiaMemory& last) const {
   return SiaAllocation(snapshot, settings_, last).Take();
 }
 
@@ -284,9 +285,8 @@ Proposal Sia::Decide(const Snapshot& snapshot, Memory* memory) const {
       // Who may not be moved yet.
       now.Add(std::uint64_t{snapshot.jobs->at(id).debt > Duration{0} ? 2U : 1U});
     }
-    return last.last.Repeats(snapshot, now.value(), MayRest())
-               ? ProposalToKeep(*snapshot.jobs)
-               : Proposal{.demands = Allocate(snapshot, last)};
+    return last.last.Repeats(snapshot, now.value(), MayRest()) ? ProposalToKeep(*snapshot.jobs)
+                                                               : Allocate(snapshot, last);
   });
 }
 

@@ -65,8 +65,7 @@ class Sia : public Policy {
   // Whether a job is not moved that would end later by it, where what is left of it is known.
   [[nodiscard]] virtual bool CountsWhatIsLeft() const { return true; }
   // Which job holds what until the next allocation.
-  [[nodiscard]] virtual std::vector<Demand> Allocate(const Snapshot& snapshot,
-                                                     SiaMemory& last) const;
+  [[nodiscard]] virtual Proposal Allocate(const Snapshot& snapshot, SiaMemory& last) const;
   // Whether a change from one shape to another on GPUs of the same type is a restart.
   [[nodiscard]] virtual bool IsRestart(std::span<const std::int64_t> before,
                                        std::span<const std::int64_t> now) const;

@@ -332,6 +332,27 @@ TEST(SiaAssignmentTest, TheCheapestAssignmentWithinCapacityIsFound) {
   EXPECT_FALSE(SolveAssignment(problem, 1000)) << "the pinned job does not fit";
 }
 
+TEST(SiaAssignmentTest, ItSaysWhetherTheBoundOfTheSearchCameFirst) {
+  AssignmentProblem problem{.capacity = {37, 23}, .unserved = 1.1, .jobs = {}};
+  for (int i = 0; i < 24; ++i) {
+    AssignmentJob& job = problem.jobs.emplace_back();
+    for (const int takes : {1, 3, 5, 7}) {
+      const double worth = takes + 0.37 * std::sin(11.0 * i + takes);
+      job.choices.push_back({.kind = static_cast<std::size_t>((i + takes / 2) % 2),
+                             .takes = takes,
+                             .cost = 1 / std::sqrt(worth)});
+    }
+  }
+  const std::optional<Assignment> within = SolveAssignment(problem, 1'000'000);
+  ASSERT_TRUE(within);
+  EXPECT_TRUE(within->optimal);
+  const std::optional<Assignment> bounded = SolveAssignment(problem, 0);
+  if (bounded && bounded->objective > within->objective + 1e-9) {
+    EXPECT_FALSE(bounded->optimal);
+  }
+  EXPECT_TRUE(!bounded || bounded->objective >= within->objective - 1e-9);
+}
+
 TEST(SiaAssignmentTest, MoreGpusNeverMakeItDearer) {
   AssignmentProblem problem{.capacity = {0}, .unserved = 1.1, .jobs = {}};
   for (int i = 0; i < 8; ++i) {

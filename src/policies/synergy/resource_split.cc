@@ -53,7 +53,8 @@ class Program {
   [[nodiscard]] ResourceSplit Solve(std::size_t jobs) {
     const solver::MilpSolution solution =
         solver::SolveMilp(Model(), {.maximize = true, .tree_only = true});
-    ResourceSplit split{.amounts = std::vector<Resources>(jobs)};
+    ResourceSplit split{.amounts = std::vector<Resources>(jobs),
+                        .optimal = solution.status == solver::MilpStatus::kOptimal};
     for (const Kind& kind : kinds_) {
       auto member = kind.members.begin();
       for (std::size_t i = 0; solution.has_values() && i < kind.choices.size(); ++i) {

@@ -21,6 +21,7 @@ struct SplitRules {
 struct ResourceSplit {
   std::vector<Resources> amounts;  // by job, of the whole gang
   double objective = 0;            // sum of the rates, each against that of the proportional share
+  bool optimal = true;             // false: a limit of the solver came first
 };
 
 // Amounts that maximise the sum of the jobs' rates, with which no job is slower than with its

@@ -76,12 +76,12 @@ class SynergyOpt final : public Policy {
         jobs.push_back(job);
       }
     }
-    Divide(snapshot, std::move(jobs), last);
+    const bool bounded = !Divide(snapshot, std::move(jobs), last);
     for (std::size_t i = 0; i < fitting.size(); ++i) {
       fitting[i].preferred = last.split.amounts[i];
     }
     fitting.insert(fitting.end(), others.begin(), others.end());
-    return {.demands = std::move(fitting)};
+    return {.demands = std::move(fitting), .bounded = bounded};
   }
 
  private:
@@ -109,10 +109,11 @@ class SynergyOpt final : public Policy {
     }
   }
 
-  void Divide(const Snapshot& snapshot, std::vector<JobId> jobs, LastSplits& last) const {
+  // False: the solver has reached a limit.
+  bool Divide(const Snapshot& snapshot, std::vector<JobId> jobs, LastSplits& last) const {
     const auto [total, share] = Heap(snapshot);
     if (jobs == last.jobs && total == last.total && snapshot.resized.empty()) {
-      return;
+      return true;
     }
     std::vector<const JobSpec*> specs;
     specs.reserve(jobs.size());
@@ -122,6 +123,7 @@ class SynergyOpt final : public Policy {
     last.split = SplitResources(rules_, specs, *snapshot.rates, total, share);
     last.jobs = std::move(jobs);
     last.total = total;
+    return last.split.optimal;
   }
 
   // All CPUs and memory of the nodes that are up, and what that makes for each GPU.

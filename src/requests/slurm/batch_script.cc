@@ -340,6 +340,10 @@ Result<BatchScript> ScriptReader::Finish(std::string_view text) {
   if (has_lines_) {
     AddVariables();
     Warn(text);
+    // As under Slurm, unless the script says otherwise.
+    if (!job_.dependency().empty() && !script_.lines_.contains("keep_on_invalid_dep")) {
+      job_.set_keep_on_invalid_dep(true);
+    }
     job_.mutable_launch()->mutable_batch()->set_script(std::string(text));
     if (script_.output_.word.empty()) {
       const char* const name = job_.array().empty() ? "slurm-%j.out" : "slurm-%A_%a.out";

@@ -146,11 +146,15 @@ TEST_F(BatchScriptTest, WithoutGpusItRunsOnCpusAlone) {
   EXPECT_FALSE(job_.has_gpus());
 }
 
-TEST_F(BatchScriptTest, AJobIsKeptWhereItsDependencyFailsIfItSaysSo) {
+TEST_F(BatchScriptTest, AJobIsKeptWhereItsDependencyFailsUnlessItSaysOtherwise) {
   EXPECT_TRUE(Read("#!/bin/sh\n#SBATCH -G1 --kill-on-invalid-dep=no\n").ok());
   EXPECT_TRUE(job_.keep_on_invalid_dep());
   EXPECT_TRUE(Read("#!/bin/sh\n#SBATCH -G1 --kill-on-invalid-dep=Yes\n").ok());
   EXPECT_FALSE(job_.keep_on_invalid_dep());
+  EXPECT_TRUE(Read("#!/bin/sh\n#SBATCH -G1 --kill-on-invalid-dep=yes -d afterok:1\n").ok());
+  EXPECT_FALSE(job_.keep_on_invalid_dep());
+  EXPECT_TRUE(Read("#!/bin/sh\n#SBATCH -G1 -d afterok:1\n").ok());
+  EXPECT_TRUE(job_.keep_on_invalid_dep()) << "as under Slurm";
   EXPECT_THAT(Mistake("#SBATCH -G1 --kill-on-invalid-dep=maybe\n"), HasSubstr("yes or no"));
 }
 

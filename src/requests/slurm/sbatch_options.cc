@@ -73,7 +73,7 @@ constexpr std::array kOptions{
     Option{"input", 'i', kNeeded, kDone, "'trainyard run' hands its standard input on"},
     Option{"job-name", 'J', kNeeded, kDone, "it is --name here"},
     Option{"kill-on-invalid-dep", 0, kNeeded, kDone,
-           "yes is the default here; no is --keep-on-invalid-dep"},
+           "no, which is the default, is --keep-on-invalid-dep"},
     Option{"licenses", 'L', kNeeded, kDone, "it is --licenses here"},
     Option{"mail-type", 0, kNeeded, kDone, "it is --notify here"},
     Option{"mail-user", 0, kNeeded, kKept, "the controller's operator says where notices go"},

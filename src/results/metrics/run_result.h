@@ -113,6 +113,7 @@ struct RunResult {
   std::vector<ChoiceSample> choices;       // likewise
 
   std::int64_t decisions = 0;
+  std::int64_t bounded_decisions = 0;  // of those: a bound has ended the policy's search
   std::int64_t events = 0;
   std::string journal_digest;
   // Cost of the run: from reading the trace to the last event.

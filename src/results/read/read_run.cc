@@ -343,7 +343,7 @@ class SummaryReader {
 
   [[nodiscard]] const Status& status() const { return status_; }
 
-  // A text that may be missing is empty then, and where it is null.
+  // A text that may be missing is empty then, a number is 0, and where they are null.
   void Take(const char* key, std::string& into, bool may_be_missing = false) {
     const nlohmann::json& value = Value(key);
     if (value.is_string()) {
@@ -354,12 +354,12 @@ class SummaryReader {
   }
   template <typename Number>
   requires std::is_arithmetic_v<Number>
-  void Take(const char* key, Number& into, bool /*may_be_missing*/ = false) {
+  void Take(const char* key, Number& into, bool may_be_missing = false) {
     const nlohmann::json& value = Value(key);
     const bool whole = std::is_integral_v<Number>;
     if (whole ? value.is_number_integer() : value.is_number()) {
       into = value.get<Number>();
-    } else {
+    } else if (!may_be_missing || !value.is_null()) {
       Complain(key, whole ? "an integer" : "a number");
     }
   }

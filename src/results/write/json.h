@@ -19,10 +19,12 @@ namespace trainyard::results {
 [[nodiscard]] std::string CompareCsv(std::span<const RunResult> runs);
 
 // What summary.json records of a run beside its metrics, for writers and readers: calls
-// `take(key, member)` for each, with `true` behind for a text that is null where it is empty.
+// `take(key, member)` for each, with `true` behind for a member that is null where it is empty or
+// zero, and that older summaries lack.
 template <typename Run, typename Take>
 void ForEachCost(Run& run, Take take) {
   take("decisions", run.decisions);
+  take("bounded_decisions", run.bounded_decisions, true);
   take("events", run.events);
   take("wall_seconds", run.wall_seconds);
   take("cpu_seconds", run.cpu_seconds);

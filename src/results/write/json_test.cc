@@ -49,6 +49,7 @@ TEST(SummaryJsonTest, HasTheDocumentedKeysInOrder) {
                                                        "migrations",
                                                        "resizes",
                                                        "decisions",
+                                                       "bounded_decisions",
                                                        "events",
                                                        "wall_seconds",
                                                        "cpu_seconds",
@@ -94,8 +95,9 @@ TEST(SummaryJsonTest, HasTheValues) {
 
 TEST(SummaryJsonTest, WhatDoesNotApplyIsNull) {
   const Json summary = Json::parse(SummaryJson(RunOf({{.name = "never"}})));
-  for (const char* key : {"deadline_ratio", "jct_mean", "jct_p50", "makespan", "gpu_utilization",
-                          "queueing_delay_mean", "jobs_per_second", "preset", "preset_sha256"}) {
+  for (const char* key :
+       {"deadline_ratio", "jct_mean", "jct_p50", "makespan", "gpu_utilization",
+        "queueing_delay_mean", "bounded_decisions", "jobs_per_second", "preset", "preset_sha256"}) {
     EXPECT_TRUE(summary[key].is_null()) << key;
   }
 }

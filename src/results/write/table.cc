@@ -250,9 +250,11 @@ std::vector<Line> MetricLines(const Metrics& metrics) {
 }
 
 std::vector<Line> EngineLines(const RunResult& run) {
-  return {{"engine", fmt::format("{} decisions, {} events", run.decisions, run.events)},
-          {"cost", CostText(run)},
-          {"digest", run.journal_digest}};
+  std::string engine = fmt::format("{} decisions, {} events", run.decisions, run.events);
+  if (run.bounded_decisions > 0) {
+    engine += fmt::format("; {} by a search that ended at its bound", run.bounded_decisions);
+  }
+  return {{"engine", std::move(engine)}, {"cost", CostText(run)}, {"digest", run.journal_digest}};
 }
 
 }  // namespace

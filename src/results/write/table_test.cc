@@ -114,6 +114,14 @@ TEST(RunSummaryTextTest, NamesGroupingAndTuningOnlyWhereTheyAre) {
       << text;
 }
 
+TEST(RunSummaryTextTest, SaysHowOftenASearchEndedAtItsBound) {
+  RunResult run = HandMadeRun();
+  run.bounded_decisions = 1;
+  EXPECT_NE(
+      RunSummaryText(run).find("2 decisions, 9 events; 1 by a search that ended at its bound\n"),
+      std::string::npos);
+}
+
 TEST(RunSummaryTextTest, CountsCancelledAndFailedJobs) {
   RunResult run = HandMadeRun();
   run.jobs[0].outcome = Outcome::kCancelled;
