@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scenario/scenario.h"
 #include "support/scratch_folder.h"
 
 namespace trainyard::scenario {
@@ -74,6 +75,17 @@ TEST_F(UnstatedInputsTest, DeadlinesAndTypesOfOptions) {
   EXPECT_THAT(Unstated("max-throughput:prices=v100:2/a100:3", inputs),
               ElementsAre("policy 'max-throughput' names GPU type 'a100', which no node has; the "
                           "cluster has v100 and k80"));
+}
+
+TEST_F(UnstatedInputsTest, NoSearchOfASmallRunEndsAtItsBound) {
+  const Inputs inputs = Read(kRates, kTwoTypes);
+  for (const char* policy : {"max-min-fairness", "water-filling", "finish-time-fairness",
+                             "makespan", "max-throughput", "fifo-throughput", "allox"}) {
+    const Result<results::RunResult> run = RunScenario(inputs, {.names = {.policy = policy}});
+    ASSERT_TRUE(run.ok()) << policy << ": " << run.error().message;
+    EXPECT_GT(run.value().decisions, 0) << policy;
+    EXPECT_EQ(run.value().bounded_decisions, 0) << policy;
+  }
 }
 
 TEST_F(UnstatedInputsTest, TypesThatProfilesLack) {

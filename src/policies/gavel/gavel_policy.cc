@@ -32,7 +32,9 @@ class AllocatingPolicy final : public Policy {
       if (settings_.blind) {
         of.problem() = WithoutTypes(std::move(of.problem()));
       }
-      Allocation allocation = solve_(settings_, of, remembered);
+      // Programs of no jobs have no optimum.
+      Allocation allocation =
+          of.problem().jobs.empty() ? NoShares(of.problem()) : solve_(settings_, of, remembered);
       bounded = !allocation.optimal;
       sharing.Take(settings_.blind ? SpreadOverTypes(of.problem(), std::move(allocation))
                                    : std::move(allocation));
