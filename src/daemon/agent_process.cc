@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "daemon/clock.h"
@@ -328,7 +329,8 @@ void ServeAgent(live::Agent& machine, ControllerContact& contact, const LiveCloc
 }  // namespace
 
 void SayAsAgent(const std::string& line) {
-  std::fprintf(stderr, "%s trainyard agent: %s\n", base::UtcNow().c_str(), line.c_str());
+  std::fprintf(stderr, "%s trainyard agent: %s\n", base::UtcNow().c_str(),
+               base::Printable(line).c_str());
 }
 
 Status RunAgent(const AgentOptions& given, Mailbox& mailbox) {

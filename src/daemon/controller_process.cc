@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -267,6 +269,14 @@ void LogBefore(const ControllerOptions& options, const Beginning& beginning,
   if (!beginning.writer.empty() && beginning.writer != options.snapshots.program) {
     Log(options, fmt::format("the state was written by Trainyard {}; this is Trainyard {}",
                              beginning.writer, options.snapshots.program));
+  }
+  std::error_code none;
+  if (beginning.writer.empty() &&
+      std::filesystem::file_size(options.state + "/audit.jsonl", none) > 0 && !none) {
+    Log(options, options.state +
+                     "/controller.db has no journal, but audit.jsonl beside it has lines: a new "
+                     "cluster without jobs begins. If jobs are missed, stop the controller and "
+                     "put a copy of the folder back (docs/operations.md, Backup and restore)");
   }
   if (audit.added() > 0) {
     Log(options, fmt::format("audit.jsonl: {} line{} written from the journal", audit.added(),

@@ -25,6 +25,9 @@
 namespace trainyard::launcher {
 
 inline constexpr std::size_t kMaxCredentialBytes = 4096;
+// The launcher's exit status where it starts nothing for this user: root, a user of the system's,
+// or one that the node does not know.
+inline constexpr int kRefusesUser = 77;
 // From being made to its end: messages are on their way for seconds, and clocks differ.
 inline constexpr std::int64_t kCredentialSeconds = 300;
 

@@ -88,15 +88,21 @@ void Log(const std::string& what) {
   }
 }
 
-[[noreturn]] void Refuse(const std::string& why) {
+[[noreturn]] void Refuse(const std::string& why, int status = 1) {
   Log("refused: " + why);
   fmt::print(stderr, "trainyard-launcher: {}\n", Printable(call + ": refused: " + why));
-  _exit(1);
+  _exit(status);
 }
 
 void Require(bool fine, const std::string& why) {
   if (!fine) {
     Refuse(why);
+  }
+}
+
+void RequireUser(bool fine, const std::string& why) {
+  if (!fine) {
+    Refuse(why, kRefusesUser);
   }
 }
 
@@ -271,12 +277,12 @@ struct User {
 };
 
 User Checked(const Config& config, const passwd* found, const std::string& what) {
-  Require(found != nullptr, fmt::format("{} is not known on this node", what));
+  RequireUser(found != nullptr, fmt::format("{} is not known on this node", what));
   User user{found->pw_name, found->pw_dir, found->pw_shell, found->pw_uid, found->pw_gid};
-  Require(user.uid != 0 && user.gid != 0, what + " is root, or of root's group");
-  Require(user.uid >= NumberFrom<uid_t>(config.texts.at("min-uid")) && user.uid != 65534 &&
-              user.uid != config.agent_uid,
-          fmt::format("{} (uid {}) is a user of the system's, not a person", what, user.uid));
+  RequireUser(user.uid != 0 && user.gid != 0, what + " is root, or of root's group");
+  RequireUser(user.uid >= NumberFrom<uid_t>(config.texts.at("min-uid")) && user.uid != 65534 &&
+                  user.uid != config.agent_uid,
+              fmt::format("{} (uid {}) is a user of the system's, not a person", what, user.uid));
   std::array<gid_t, 1024> groups{};
   int count = groups.size();
   Require(getgrouplist(user.name.c_str(), user.gid, groups.data(), &count) >= 0,

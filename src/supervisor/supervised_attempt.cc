@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "launcher/credential.h"
 #include "service/call_error.h"
 #include "supervisor/exec_pointers.h"
 #include "supervisor/launch/last_line.h"
@@ -169,7 +170,7 @@ void SupervisedAttempt::AwaitLauncher(Clock::time_point now) {
     return;
   }
   starter_ = 0;
-  never_up_ = WIFEXITED(status) && status != 0;  // killed: it has gone, by whomever
+  start_status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   Look(now);
 }
 
@@ -420,8 +421,11 @@ void SupervisedAttempt::Clear(Clock::time_point now) {
   if (left.has_value() && left->empty()) {
     if (!AreContainersRemoved(now)) {
       due_ = now + kRetry;
-    } else if (never_up_) {
-      End(kNotStarted, "no supervisor could be started" + LastWords(), v1::AttemptReport::SPAWN);
+    } else if (start_status_ != 0) {
+      // A user whose jobs may not run is no fault of the node's.
+      End(kNotStarted, "no supervisor could be started" + LastWords(),
+          start_status_ == launcher::kRefusesUser ? v1::AttemptReport::NO_PROGRAM
+                                                  : v1::AttemptReport::SPAWN);
     } else {
       End(kKilled, "its supervisor is gone", v1::AttemptReport::SUPERVISOR_LOST);
     }

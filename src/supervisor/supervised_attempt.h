@@ -82,7 +82,8 @@ class SupervisedAttempt final : public Attempt {
   bool removal_begun_ = false;
   pid_t removal_ = 0;
   Clock::time_point removal_end_;
-  bool never_up_ = false;  // what was to become its supervisor has failed
+  // With which what was to become its supervisor has failed; 0: it has not, or was killed.
+  int start_status_ = 0;
   std::optional<Connection> supervisor_;
   std::map<std::uint64_t, std::uint64_t> calls_;  // that it has not answered, with their epochs
   io::Descriptor lock_;

@@ -958,6 +958,17 @@ TEST_F(SupervisorTest, GarbageOnTheControlConnectionIsHarmless) {
   EXPECT_EQ(AwaitEnd(1).exit_code(), 4);
 }
 
+TEST_F(SupervisorTest, AUserWhoseJobsMayNotRunIsNoFaultOfTheNode) {
+  UseLauncher("echo \"trainyard-launcher: start $2: refused: root is root\" >&2; exit 77",
+              "exit 0");
+  const AttemptReport refused = RunToEnd(Shell(1, "true"));
+  EXPECT_EQ(refused.exit_code(), 126);
+  EXPECT_EQ(refused.cause(), AttemptReport::NO_PROGRAM);
+  EXPECT_NE(refused.message().find("refused: root is root"), std::string::npos);
+  UseLauncher("exit 1", "exit 0");
+  EXPECT_EQ(RunToEnd(Shell(2, "true")).cause(), AttemptReport::SPAWN);
+}
+
 TEST_F(SupervisorTest, WhatALauncherDoesNotEndIsToldAndHasNotEnded) {
   UseLauncher(program_ + " supervise $folder",
               "echo \"trainyard-launcher: end $2: refused: no control groups\" >&2; exit 1");

@@ -369,6 +369,21 @@ TEST(StatesTest, ACopyIsPutBack) {
   EXPECT_EQ(cluster.LinesOf(running, "TWICE").size(), 0U);
 }
 
+TEST(StatesTest, AJournalThatIsMissingIsSaid) {
+  LiveCluster cluster({.nodes = 1});
+  cluster.Start();
+  ASSERT_EQ(cluster.Ask({"drain", "n0", "--reason", "a fan"}).status, 0);
+  cluster.controller().Signal(SIGTERM);
+  ASSERT_EQ(cluster.controller().Wait(std::chrono::seconds(60)), 0);
+  EXPECT_EQ(cluster.Log("controller").find("has no journal"), std::string::npos);
+  for (const char* file : {"/controller.db", "/controller.db-wal", "/controller.db-shm"}) {
+    fs::remove(cluster.Path("controller") + file);
+  }
+  cluster.StartController();
+  EXPECT_NE(cluster.Log("controller").find("controller.db has no journal, but audit.jsonl"),
+            std::string::npos);
+}
+
 // Whatever the controller after the copy has given, also to jobs that left no trace on any node.
 TEST(StatesTest, NumbersGivenAfterTheCopyAreNotGivenAgain) {
   LiveCluster cluster({.lease = kShortLease, .grace = 1});

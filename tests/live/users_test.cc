@@ -110,6 +110,18 @@ TEST_F(UsersTest, UpServesOnlyWhoRunsIt) {
   EXPECT_EQ(cluster_.AskFor<v1::JobsReply>({"status", "--all"}).jobs_size(), 0);
 }
 
+// The agent has no launcher, and so runs jobs of root alone.
+TEST_F(UsersTest, JobsThatNoNodeMayRunFailAndHoldNobodyUp) {
+  Start();
+  const Answer answer = As(ann_, {"submit", "--gpus", "1", "--", "true"});
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  ASSERT_TRUE(cluster_.AwaitState(1, v1::FAILED));
+  EXPECT_THAT(cluster_.StatusOf(1).reason(),
+              HasSubstr("has no launcher, and so runs jobs of root alone, not of ann"));
+  ASSERT_EQ(Admin({"submit", "--gpus", "1", "--cwd", "/", "--", "true"}).status, 0);
+  EXPECT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
+}
+
 // Whoever has the port may not be a controller: without the local socket no call leaves.
 TEST_F(UsersTest, NothingIsSaidToAPortWithoutItsSocket) {
   Start();
@@ -120,7 +132,8 @@ TEST_F(UsersTest, NothingIsSaidToAPortWithoutItsSocket) {
 
 TEST_F(UsersTest, EachSeesAndTouchesOwnJobsOnly) {
   Start();
-  ASSERT_EQ(As(ann_, {"submit", "--gpus", "1", "--name", "secret", "--", "sleep", "600"}).status,
+  ASSERT_EQ(As(ann_, {"submit", "--hold", "--gpus", "1", "--name", "secret", "--", "sleep", "600"})
+                .status,
             0);
   EXPECT_EQ(cluster_.StatusOf(1).request().user(), ann_.name());
   EXPECT_THAT(As(ann_, {"status"}).out, HasSubstr("secret"));
@@ -154,7 +167,7 @@ TEST_F(UsersTest, NobodySubmitsInTheNameOfOthersButAnAdmin) {
 
 TEST_F(UsersTest, OperatorsCancelAndDrainButDoNotReadLogs) {
   Start({"--users", "all", "--operators", bob_.name()});
-  ASSERT_EQ(As(ann_, {"submit", "--gpus", "1", "--", "sleep", "600"}).status, 0);
+  ASSERT_EQ(As(ann_, {"submit", "--hold", "--gpus", "1", "--", "sleep", "600"}).status, 0);
   EXPECT_THAT(As(bob_, {"status"}).out, HasSubstr(ann_.name()));
   ExpectRefused(As(bob_, {"logs", "1"}), "may not read the logs of job 1");
   ExpectRefused(As(bob_, {"attach", "1", "--", "id"}), "may not attach to job 1");
@@ -165,7 +178,7 @@ TEST_F(UsersTest, OperatorsCancelAndDrainButDoNotReadLogs) {
 
 TEST_F(UsersTest, WhoHasChangedAJobIsKnownAfterARestart) {
   Start({"--users", "all", "--operators", bob_.name()});
-  ASSERT_EQ(As(ann_, {"submit", "--gpus", "1", "--", "sleep", "600"}).status, 0);
+  ASSERT_EQ(As(ann_, {"submit", "--hold", "--gpus", "1", "--", "sleep", "600"}).status, 0);
   ASSERT_EQ(As(bob_, {"cancel", "1"}).status, 0);
   cluster_.KillController();
   cluster_.StartController();
@@ -211,7 +224,7 @@ TEST_F(UsersTest, ATokenOfASubmissionIsItsOwnersAlone) {
 
 TEST_F(UsersTest, JobsAreShownToAllWhereThatIsSet) {
   Start({"--users", "all", "--see-jobs", "all"});
-  ASSERT_EQ(As(ann_, {"submit", "--gpus", "1", "--", "sleep", "600"}).status, 0);
+  ASSERT_EQ(As(ann_, {"submit", "--hold", "--gpus", "1", "--", "sleep", "600"}).status, 0);
   EXPECT_THAT(As(bob_, {"status"}).out, HasSubstr(ann_.name()));
   ExpectRefused(As(bob_, {"cancel", "1"}), "may not change job 1");
   ExpectRefused(As(bob_, {"logs", "1"}), "may not read the logs of job 1");
@@ -272,7 +285,7 @@ TEST_F(UsersTest, NodesJoinByTokenAndUsersLogInOverTls) {
   const std::string remote = "TRAINYARD_CONTROLLER_SOCKET=@nobody-listens-here";
   const Answer answer = As(ann_, {"login", "--token-file", login}, remote);
   ASSERT_EQ(answer.status, 0) << answer.err;
-  ASSERT_EQ(As(ann_, {"submit", "--gpus", "1", "--", "true"}, remote).status, 0);
+  ASSERT_EQ(As(ann_, {"submit", "--hold", "--gpus", "1", "--", "true"}, remote).status, 0);
   EXPECT_EQ(cluster_.StatusOf(1).request().launch().owner().by(), "login");
   EXPECT_EQ(cluster_.StatusOf(1).request().launch().owner().user(), ann_.name());
   // Without a launcher the agent runs jobs of its own user only.

@@ -9,10 +9,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <ctime>
 
+#include "base/printable.h"
 #include "base/try.h"
 #include "rpc/address.h"
 
@@ -42,11 +42,7 @@ Result<v1::ClientReply> CallTo(const ClusterOptions& options, const v1::ClientRe
                      : Result<v1::ClientReply>(client.error());
 }
 
-std::string Printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return text;
-}
+std::string Printable(std::string text) { return base::Printable(std::move(text)); }
 
 std::string OrDash(std::string text) { return text.empty() ? "-" : Printable(std::move(text)); }
 

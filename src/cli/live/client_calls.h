@@ -48,7 +48,7 @@ void Tell(const std::string& line);
                                                   v1::ClientRequest request,
                                                   Duration patience = Duration{0});
 
-// What others wrote must not steer the terminal: control characters become '?'.
+// What others wrote must not steer the terminal: base::Printable.
 [[nodiscard]] std::string Printable(std::string text);
 // The same; "-" where it is empty.
 [[nodiscard]] std::string OrDash(std::string text);

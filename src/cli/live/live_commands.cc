@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -109,9 +110,9 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// A line of a controller's log.
+// A line of a controller's log, in which users' texts may stand.
 void SayAsController(const std::string& line) {
-  Say(base::UtcNow() + " trainyard controller: " + line);
+  Say(base::UtcNow() + " trainyard controller: " + base::Printable(line));
 }
 
 std::string DefaultState() {

@@ -111,7 +111,7 @@ Lines LinesOfJob(const JobLine& line, const std::string& unnamed) {
   };
   const double eligible =
       request.has_begin_s() ? job.submitted() + request.begin_s() : job.submitted();
-  const bool ends = job.has_ended() || (job.has_started() && request.has_time_s());
+  const std::optional<double> end = SlurmEnd(job);
   const std::string nodes = SlurmNodes(job);
   Lines lines{
       NamesOfJob(line),
@@ -128,7 +128,7 @@ Lines LinesOfJob(const JobLine& line, const std::string& unnamed) {
       {"RunTime=" + SlurmLongSpan(job.run_s()), "TimeLimit=" + limit, "TimeMin=N/A"},
       {"SubmitTime=" + SlurmStamp(job.submitted()), "EligibleTime=" + SlurmStamp(eligible)},
       {"StartTime=" + stamp(job.has_started(), job.started()),
-       "EndTime=" + stamp(ends, job.has_ended() ? job.ended() : job.started() + request.time_s()),
+       "EndTime=" + stamp(end.has_value(), end.value_or(0)),
        "Deadline=" + (job.has_deadline() ? SlurmStamp(job.deadline()) : std::string("N/A"))},
       {"Partition=" + Printable(PartitionOf(job, unnamed))},
       {"ReqNodeList=" + OrNull(request.node_list()), "ExcNodeList=" + OrNull(request.exclude())},

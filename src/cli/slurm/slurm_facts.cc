@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/name_list.h"
+#include "base/unix_time.h"
 #include "cli/live/client_calls.h"
 #include "cli/slurm/slurm_steps.h"
 #include "live/jobs/job_request.h"
@@ -136,6 +137,17 @@ std::string SlurmStamp(double at) {
   std::string text = LocalTime(at);
   std::replace(text.begin(), text.end(), ' ', 'T');
   return text;
+}
+
+std::optional<double> SlurmEnd(const v1::JobStatus& job) {
+  if (job.has_ended()) {
+    return job.ended();
+  }
+  if (!job.has_started() || !job.request().has_time_s() || SlurmState(job) == "PENDING") {
+    return std::nullopt;
+  }
+  return job.attempt() > 1 ? base::UnixNow() + job.request().time_s() - job.run_s()
+                           : job.started() + job.request().time_s();
 }
 
 std::string SlurmSpan(double seconds) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ namespace trainyard::cli {
 
 // "2026-11-29T14:08:46", local time of seconds since 1970.
 [[nodiscard]] std::string SlurmStamp(double at);
+// When the job has ended, or ends by its limit at the latest, of which earlier attempts have used
+// some; seconds since 1970. None: it does not run, or has no limit.
+[[nodiscard]] std::optional<double> SlurmEnd(const v1::JobStatus& job);
 // "0:02", "1:00:00", "2-03:04:05".
 [[nodiscard]] std::string SlurmSpan(double seconds);
 // The same with all parts, "00:00:02", "2-03:04:05".

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/unix_time.h"
+
 namespace trainyard::cli {
 namespace {
 
@@ -12,6 +14,23 @@ TEST(SlurmFactsTest, SpansAreWrittenAsSlurmWritesThem) {
   EXPECT_EQ(SlurmSpan(2 * 86400 + 3 * 3600 + 245), "2-03:04:05");
   EXPECT_EQ(SlurmLongSpan(17), "00:00:17");
   EXPECT_EQ(SlurmLongSpan(-1), "00:00:00");
+}
+
+TEST(SlurmFactsTest, AJobThatWasStoppedEndsByWhatIsLeftOfItsLimit) {
+  v1::JobStatus job;
+  job.set_state(v1::RUNNING);
+  job.mutable_request()->set_time_s(600);
+  EXPECT_FALSE(SlurmEnd(job)) << "it has not started";
+  job.set_started(base::UnixNow() - 100'000);
+  job.set_attempt(1);
+  EXPECT_EQ(SlurmEnd(job), job.started() + 600);
+  job.set_attempt(2);
+  job.set_run_s(200);
+  EXPECT_NEAR(*SlurmEnd(job), base::UnixNow() + 400, 60);
+  job.set_state(v1::WAITING);
+  EXPECT_FALSE(SlurmEnd(job));
+  job.set_ended(5);
+  EXPECT_EQ(SlurmEnd(job), 5);
 }
 
 TEST(SlurmFactsTest, StatesHaveTheirCodesAndAreFoundByEither) {

@@ -67,13 +67,6 @@ SlurmJson MemoryPerNode(const v1::JobStatus& job) {
 
 double EligibleTime(const v1::JobStatus& job) { return job.submitted() + job.request().begin_s(); }
 
-// When it ends: as is known, or by its limit; 0: neither.
-double EndTime(const v1::JobStatus& job) {
-  return job.has_ended()                                   ? job.ended()
-         : job.has_started() && job.request().has_time_s() ? job.started() + job.request().time_s()
-                                                           : 0;
-}
-
 SlurmJson ResourcesOf(const v1::JobStatus& job) {
   SlurmJson resources = SlurmJson::object();
   if (job.grants_size() == 0) {
@@ -108,7 +101,7 @@ void PutArray(const SlurmJobLine& line, SlurmJson& json) {
 
 void PutTimes(const v1::JobStatus& job, SlurmJson& json) {
   json["eligible_time"] = WholeSeconds(EligibleTime(job));
-  json["end_time"] = WholeSeconds(EndTime(job));
+  json["end_time"] = WholeSeconds(SlurmEnd(job).value_or(0));
   json["start_time"] = WholeSeconds(job.has_started() ? job.started() : 0);
   json["submit_time"] = WholeSeconds(job.submitted());
   json["suspend_time"] = 0;

@@ -113,11 +113,8 @@ double LeftOf(const QueueRow& row) {
 }
 
 std::string EndOf(const QueueRow& row) {
-  const v1::JobStatus& job = row.job();
-  return job.has_ended() ? SlurmStamp(job.ended())
-         : job.has_started() && row.request().has_time_s()
-             ? SlurmStamp(job.started() + row.request().time_s())
-             : "N/A";
+  const std::optional<double> end = SlurmEnd(row.job());
+  return end ? SlurmStamp(*end) : "N/A";
 }
 
 std::string TaskIds(const QueueRow& row) {

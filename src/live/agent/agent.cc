@@ -254,8 +254,10 @@ void Agent::Start(const v1::StartAttempt& start) {
     Report(report);
   };
   if (!MayRun(start)) {
-    return refuse(v1::AttemptReport::SPAWN, "has no launcher, and so runs jobs of " + node_.user() +
-                                                " alone, not of " + start.user());
+    // The job's fault, if other nodes say the same: they could run other users' jobs.
+    return refuse(
+        v1::AttemptReport::NO_PROGRAM,
+        "has no launcher, and so runs jobs of " + node_.user() + " alone, not of " + start.user());
   }
   if (node_.isolates() && start.launch().has_container()) {
     return refuse(v1::AttemptReport::NO_PROGRAM,

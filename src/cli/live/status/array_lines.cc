@@ -21,19 +21,26 @@ bool HasGpus(const v1::JobStatus& job) {
          job.grants_size() > 0;
 }
 
+// What a table may show of a task, and an update can change for some tasks of an array alone.
+std::string ShownTerms(const v1::JobRequest& request) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", request.name(), request.queue(), request.gpus(),
+                     request.has_time_s() ? request.time_s() : -1.0, request.launch().priority());
+}
+
 }  // namespace
 
 std::vector<JobLine> LinesOf(const std::vector<const v1::JobStatus*>& jobs) {
   std::vector<JobLine> lines;
-  std::map<std::tuple<std::uint64_t, v1::JobState, bool, int>, std::size_t> groups;
+  std::map<std::tuple<std::uint64_t, v1::JobState, bool, int, std::string>, std::size_t> groups;
   for (const v1::JobStatus* const job : jobs) {
     if (!job->has_array_job()) {
       lines.push_back({.job = job, .tasks = {}});
       continue;
     }
     const int exit_code = live::HasEnded(job->state()) ? job->exit_code() : 0;
-    const auto [at, is_new] =
-        groups.try_emplace({job->array_job(), job->state(), job->held(), exit_code}, lines.size());
+    const auto [at, is_new] = groups.try_emplace(
+        {job->array_job(), job->state(), job->held(), exit_code, ShownTerms(job->request())},
+        lines.size());
     if (is_new || HasGpus(*job)) {
       lines.push_back({.job = job, .tasks = {job->array_index()}});
     } else {

@@ -16,8 +16,9 @@ struct JobLine {
 };
 
 // In the order of their first jobs. Tasks of one array that are in one state, held or not, share a
-// line, but for those with GPUs, which are apart from each other, and those that have ended with
-// different exit codes. The statuses must outlive the lines.
+// line, but for those with GPUs, which are apart from each other, those that have ended with
+// different exit codes, and those whose names, queues, GPUs, limits or priorities differ. The
+// statuses must outlive the lines.
 [[nodiscard]] std::vector<JobLine> LinesOf(const std::vector<const v1::JobStatus*>& jobs);
 
 // "12", "12_3", "12_[3-7,9-199%50]": the last where there are several, with how many may run at a

@@ -50,6 +50,16 @@ TEST_F(ArrayLinesTest, TasksThatWaitAreALine) {
   EXPECT_THAT(Texts(), ElementsAre("5_0", "5_1", "5_2", "5_[3-199%4]", "900"));
 }
 
+TEST_F(ArrayLinesTest, TasksWhoseTermsDifferAreApart) {
+  for (int i = 0; i < 6; ++i) {
+    Task(i, v1::WAITING);
+  }
+  jobs_[1].mutable_request()->set_name("other");
+  jobs_[3].mutable_request()->set_time_s(60);
+  jobs_[4].mutable_request()->set_time_s(60);
+  EXPECT_THAT(Texts(), ElementsAre("5_[0,2,5%4]", "5_1", "5_[3-4%4]"));
+}
+
 TEST_F(ArrayLinesTest, ByStateAndHeldOrNotAndExitCode) {
   Task(0, v1::WAITING);
   Task(1, v1::WAITING).set_held(true);
