@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "golden/gavel_variants.h"
 #include "io/csv_reader.h"
 #include "policies/gavel/allox_matching.h"
 #include "policies/gavel/fair_allocations.h"
@@ -105,21 +106,6 @@ void AddPairs(const profile::ThroughputTable& table, Instance& instance) {
   }
 }
 
-// The rate of each job on all types is that of `rate`.
-template <typename Rate>
-AllocationProblem WithRates(AllocationProblem problem, const Rate& rate) {
-  for (AllocationJob& job : problem.jobs) {
-    const std::vector<double> own = job.rates;
-    for (std::size_t j = 0; j < own.size(); ++j) {
-      job.rates[j] = rate(own, j);
-    }
-  }
-  return problem;
-}
-
-AllocationProblem OfFastType(const AllocationProblem& problem) {
-  return WithRates(problem, [](const auto& rates, std::size_t) { return rates[kFastType]; });
-}
 AllocationProblem PerCost(AllocationProblem problem) {
   problem.prices = kPrices;
   return problem;
@@ -141,40 +127,17 @@ double Bisected(double least) {
   }
 }
 
-double FinishTimes(const AllocationProblem& problem, const AllocationProblem& alone) {
-  return policies::FairFinishTimes(problem, policies::IsolatedRates(alone)).objective;
-}
-
-// Gavel divides what jobs get by their weights where they may share GPUs. Kinds are of one weight.
-AllocationProblem OverWeights(AllocationProblem problem) {
-  std::map<int, double> weights;
-  const auto divide = [&weights](std::vector<double>& rates, int kind) {
-    for (double& rate : rates) {
-      rate /= weights.at(kind);
-    }
-  };
-  for (AllocationJob& job : problem.jobs) {
-    weights[job.kind] = job.weight;
-    divide(job.rates, job.kind);
-  }
-  for (policies::PairRates& pair : problem.pairs) {
-    divide(pair.first_rates, pair.first);
-    divide(pair.second_rates, pair.second);
-  }
-  return problem;
-}
-
 std::map<std::string, double> OptimaOf(const Instance& instance,
                                        const profile::ThroughputTable& table) {
   const AllocationProblem& problem = instance.problem;
-  const AllocationProblem ones = WithRates(problem, [](const auto&, std::size_t) { return 1.0; });
+  const AllocationProblem blind = OfType(problem, kFastType);
   std::map<std::string, double> optima{
-      {"max_min_fairness", MaxMinFairness(ones).objective},
+      {"max_min_fairness", MaxMinFairness(OfRateOne(problem)).objective},
       {"max_min_fairness_perf", MaxMinFairness(problem).objective},
       {"finish_time_fairness_perf", FinishTimes(problem, problem)},
-      {"finish_time_fairness", FinishTimes(OfFastType(problem), OfFastType(problem))},
+      {"finish_time_fairness", FinishTimes(blind, blind)},
       {"min_total_duration_perf", LeastMakespan(problem).objective},
-      {"min_total_duration", LeastMakespan(OfFastType(problem)).objective},
+      {"min_total_duration", LeastMakespan(blind).objective},
       {"max_sum_throughput_perf", MostThroughput(problem, false).allocation.objective},
       {"max_sum_throughput_normalized_by_cost_perf",
        MostThroughput(PerCost(problem), false).allocation.objective}};
@@ -242,17 +205,13 @@ TEST(GavelOptimaTest, EachJobHasWhatThePublishedPoliciesGiveIt) {
     Allocation fifo;
   };
   const auto levels = [](const AllocationProblem& problem) {
-    std::vector<double> rates = RatesBy(problem, WaterFilling(problem));
-    for (std::size_t i = 0; i < rates.size(); ++i) {
-      rates[i] /= MeanRate(problem, problem.jobs[i]);
-    }
-    return rates;
+    return LevelsBy(problem, WaterFilling(problem));
   };
   std::map<int, OfJobs> found;
   for (const auto& [number, instance] : ReadInstances()) {
     const AllocationProblem& problem = instance.problem;
     OfJobs of{.isolated = IsolatedRates(problem),
-              .level = levels(WithRates(problem, [](const auto&, std::size_t) { return 1.0; })),
+              .level = levels(OfRateOne(problem)),
               .level_perf = levels(problem),
               .fifo = FifoByThroughput(problem)};
     for (const AllocationJob& job : problem.jobs) {

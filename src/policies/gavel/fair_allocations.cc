@@ -222,6 +222,22 @@ std::size_t EndLevels(const LevelProgram& level_program, const LinearSolution& s
   return ended;
 }
 
+// By rounding, levels that were reached may lie out of reach in the next program: then they are
+// given up by a trifle, and by ten of them.
+LinearSolution SolveAbove(LevelProgram& level_program, std::vector<LevelProgram::Level>& levels) {
+  LinearSolution solution = level_program.Solve(levels);
+  for (const double trifle : {1e-9, 1e-8}) {
+    if (solution.status == MilpStatus::kOptimal) {
+      break;
+    }
+    for (LevelProgram::Level& level : levels) {
+      level.least *= 1 - trifle;
+    }
+    solution = level_program.Solve(levels);
+  }
+  return solution;
+}
+
 }  // namespace
 
 Allocation WaterFilling(const AllocationProblem& problem) {
@@ -231,7 +247,7 @@ Allocation WaterFilling(const AllocationProblem& problem) {
   Allocation allocation = NoShares(problem);
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t left = program.classes(); left > 0;) {
-    const LinearSolution solution = level_program.Solve(levels);
+    const LinearSolution solution = SolveAbove(level_program, levels);
     const bool optimal = solution.status == MilpStatus::kOptimal;
     if (!optimal && std::isfinite(least)) {
       allocation.optimal = false;  // what the last program gave stays
