@@ -59,6 +59,8 @@ TEST(SlurmUsageTest, OptionsWithAnEmptyValueAreWrongUsage) {
   EXPECT_THAT(Said("compare" + run + "--policy las --policy ''"),
               StartsWith("--policy: the value"));
   EXPECT_THAT(Said("up --policy ''"), StartsWith("--policy: the value is empty"));
+  EXPECT_THAT(Said("submit --gpus 1 --token '' -- true"),
+              StartsWith("--token: the value is empty"));
 }
 
 TEST(SlurmUsageTest, OptionsOfSbatchAreNamedWithWhatTheyAreHere) {
