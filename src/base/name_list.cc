@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
@@ -162,6 +163,14 @@ std::string FoldNames(std::span<const std::string> names) {
     i += std::max<std::size_t>(count, 1);
   }
   return list;
+}
+
+bool ComesBefore(std::string_view a, std::string_view b) {
+  const auto key = [](std::string_view name) {
+    const std::size_t stem = StemSize(name);
+    return std::tuple(name.substr(0, stem), NumberOf(name.substr(stem)).value_or(-1), name);
+  };
+  return key(a) < key(b);
 }
 
 }  // namespace trainyard::base

@@ -22,4 +22,7 @@ inline constexpr std::size_t kMostListedNames = 100'000;
 // folded.
 [[nodiscard]] std::string FoldNames(std::span<const std::string> names);
 
+// The order of names that end in numbers: n2 before n10.
+[[nodiscard]] bool ComesBefore(std::string_view a, std::string_view b);
+
 }  // namespace trainyard::base

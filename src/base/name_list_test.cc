@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace trainyard::base {
 namespace {
 
@@ -21,6 +23,12 @@ TEST(NameListTest, WhatIsNoListIsRefused) {
         "n[0-99999999]", "n[-1]", "n[1-2-3]"}) {
     EXPECT_FALSE(ExpandNames(list).ok()) << list;
   }
+}
+
+TEST(NameListTest, NamesAreInTheOrderOfTheirNumbers) {
+  Names names{"n10", "v0", "n2", "a", "n02", "n1", "3", "12"};
+  std::sort(names.begin(), names.end(), ComesBefore);
+  EXPECT_EQ(names, (Names{"3", "12", "a", "n1", "n02", "n2", "n10", "v0"}));
 }
 
 TEST(NameListTest, FoldedNamesExpandToThemselves) {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/run_options.h"
 #include "cli/run_pages.h"
@@ -127,7 +128,8 @@ void AddCompare(CLI::App& app, Command& chosen) {
                    "NAME[:key=value,...], once for each policy; see `trainyard policies`")
       ->required()
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->check(NotEmpty());
   AddExplainOptions(*command, options->explain);
   command->add_option("--out", options->out, "folder for report.html and one folder per run")
       ->capture_default_str();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an option's number may be, with messages to read; the parser's own let "nan" through, or
-// print the largest double with all its digits.
+// What an option's number or text may be, with messages to read; the parser's own let "nan"
+// through, or print the largest double with all its digits.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,6 +16,14 @@
 
 namespace trainyard::cli {
 
+// Of a text that an option needs: an empty one comes of a variable that is not set.
+[[nodiscard]] inline CLI::Validator NotEmpty() {
+  return {[](const std::string& text) {
+            return text.empty() ? std::string("the value is empty; expected one, or no such option")
+                                : std::string();
+          },
+          ""};
+}
 [[nodiscard]] inline CLI::Validator Finite() {
   return {[](const std::string& text) {
             return base::ToNumber(text) ? std::string()

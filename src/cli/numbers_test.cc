@@ -37,6 +37,21 @@ std::string Taken(const CLI::Validator& form, const std::string& text) {
   return fmt::format("{}", value);
 }
 
+TEST(NumbersTest, AnEmptyTextIsNone) {
+  CLI::App app;
+  std::string value;
+  app.add_option("--x", value)->check(NotEmpty());
+  app.parse(std::vector<std::string>{"a", "--x"});
+  EXPECT_EQ(value, "a");
+  try {
+    app.parse(std::vector<std::string>{"", "--x"});
+    FAIL() << "an empty value is taken";
+  } catch (const CLI::Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "--x: the value is empty; expected one, or no such option");
+  }
+}
+
 TEST(NumbersTest, TimesHaveUnitsBeforeTheyAreChecked) {
   EXPECT_EQ(Taken<double>(Span(), "1h30m"), "5400");
   EXPECT_EQ(Taken<double>(Span(3600), "90m"), "1.5");

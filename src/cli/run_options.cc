@@ -33,12 +33,16 @@ Result<world::StopRule> StopRuleOf(const RunOptions& options, const scenario::In
 }  // namespace
 
 void AddComponentOptions(CLI::App& command, scenario::PresetRequest& names) {
-  command.add_option("--placement", names.placement, "NAME[:key=value,...]");
-  command.add_option("--admission", names.admission, "NAME[:key=value,...]");
-  command.add_option("--grouping", names.grouping,
-                     "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)");
-  command.add_option("--tuning", names.tuning,
-                     "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)");
+  command.add_option("--placement", names.placement, "NAME[:key=value,...]")->check(NotEmpty());
+  command.add_option("--admission", names.admission, "NAME[:key=value,...]")->check(NotEmpty());
+  command
+      .add_option("--grouping", names.grouping,
+                  "NAME[:key=value,...]: who shares GPUs with whom (default: nobody)")
+      ->check(NotEmpty());
+  command
+      .add_option("--tuning", names.tuning,
+                  "NAME[:key=value,...]: what jobs get beside GPUs (default: nothing)")
+      ->check(NotEmpty());
 }
 
 void AddRunOptions(CLI::App& command, RunOptions& options) {
@@ -61,9 +65,11 @@ void AddRunOptions(CLI::App& command, RunOptions& options) {
                      "what a cluster has measured of its jobs, a folder that `profiles export` "
                      "wrote; goes before profiles and costs of changes");
   AddComponentOptions(command, options.names);
-  command.add_option("--preset", options.names.preset,
-                     "rules of a published program, NAME[:key=value,...], or of your own, "
-                     "FILE.toml[:key=value,...] (default: sound)");
+  command
+      .add_option("--preset", options.names.preset,
+                  "rules of a published program, NAME[:key=value,...], or of your own, "
+                  "FILE.toml[:key=value,...] (default: sound)")
+      ->check(NotEmpty());
   command
       .add_option("--seed", options.seed,
                   "recorded with the run; a policy that draws numbers has a seed of its own "

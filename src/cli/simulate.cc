@@ -2,6 +2,7 @@
 // trainyard simulate: one run.
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/numbers.h"
 #include "cli/progress_bar.h"
 #include "cli/run_options.h"
 #include "cli/run_pages.h"
@@ -55,8 +56,10 @@ void AddSimulate(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SimulateOptions>();
   CLI::App* command = app.add_subcommand("simulate", "run one policy on a trace");
   AddRunOptions(*command, *options);
-  command->add_option("--policy", options->names.policy,
-                      "NAME[:key=value,...]; see `trainyard policies`");
+  command
+      ->add_option("--policy", options->names.policy,
+                   "NAME[:key=value,...]; see `trainyard policies`")
+      ->check(NotEmpty());
   command->add_option("--out", options->out, "folder for jobs.csv, summary.json, timeline.csv");
   command->add_option("--html", options->html, "file for the report as a page");
   command->add_option("--journal", options->journal, "file for the journal of facts and actions");

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -30,9 +32,26 @@ Result<v1::JobState> ReadState(const std::string& text) {
   return InvalidArgument(fmt::format("--state: {}", base::UnknownName("state", text, known)));
 }
 
+// An empty text comes of a variable that is not set, and would select jobs that have no such name.
+Status CheckFilters(const JobSelection& selection) {
+  using Filter = std::pair<std::string_view, const std::vector<std::string>*>;
+  for (const auto& [option, texts] :
+       {Filter{"name", &selection.names}, Filter{"user", &selection.users},
+        Filter{"queue", &selection.queues}, Filter{"state", &selection.states}}) {
+    if (std::find(texts->begin(), texts->end(), "") != texts->end()) {
+      return InvalidArgument(
+          fmt::format("--{0} has an empty value; expected the {0} of jobs, or no "
+                      "--{0}",
+                      option));
+    }
+  }
+  return {};
+}
+
 // Both messages have the same fields for it.
 template <typename Message>
 Status PutFilters(const JobSelection& selection, Message& message) {
+  RETURN_IF_ERROR(CheckFilters(selection));
   message.mutable_names()->Assign(selection.names.begin(), selection.names.end());
   message.mutable_users()->Assign(selection.users.begin(), selection.users.end());
   message.mutable_queues()->Assign(selection.queues.begin(), selection.queues.end());

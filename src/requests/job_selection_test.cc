@@ -40,6 +40,16 @@ TEST(JobSelectionTest, TextsThatAreNoJobAndUnknownStatesAreRefused) {
               HasSubstr("'PENDING' is a state of Slurm; here it is 'waiting'"));
 }
 
+TEST(JobSelectionTest, AnEmptyFilterIsRefused) {
+  EXPECT_EQ(SelectionOf({.queues = {""}}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(SelectionOf({.queues = {"a", ""}}).error().message,
+            "--queue has an empty value; expected the queue of jobs, or no --queue");
+  EXPECT_THAT(SelectionOf({.names = {""}}).error().message, HasSubstr("--name has an empty value"));
+  EXPECT_THAT(SelectionOf({.users = {""}}).error().message, HasSubstr("--user has an empty value"));
+  EXPECT_THAT(FilterCall({.states = {""}}, true).error().message,
+              HasSubstr("--state has an empty value"));
+}
+
 TEST(JobSelectionTest, AFilterByAnEndedStateAsksForEndedJobs) {
   EXPECT_TRUE(FilterCall({.states = {"waiting"}}, true).value().jobs().live_only());
   EXPECT_FALSE(FilterCall({.states = {"completed"}}, true).value().jobs().live_only());

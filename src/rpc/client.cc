@@ -111,7 +111,8 @@ std::jthread TellAfterSilence(const std::function<void(const std::string&)>& tel
 
 // Whether the controller keeps the answer back until something happens.
 bool IsToWait(const v1::ClientRequest& request) {
-  return request.attach().waits() || request.submit().wait_for_verdict();
+  return request.attach().waits() || request.submit().wait_for_verdict() ||
+         request.jobs().wait() > 0;
 }
 
 class Client final : public ClusterClient {

@@ -512,6 +512,22 @@ TEST(ClientTest, ACallThatTakesLongSaysWhatItWaitsFor) {
                                "journal is written: if its disk is full or slow, its log says so)");
 }
 
+TEST(ClientTest, ACallThatWaitsForAChangeOfJobsSaysNothing) {
+  FakeInbox inbox;
+  const auto server = MustStart(inbox);
+  std::vector<std::string> lines;
+  const auto tell = [&lines](const std::string& line) { lines.push_back(line); };
+  const auto client = Connect(AddressOf(server->port()), tell, {.trusts_port = true});
+  v1::ClientRequest request;
+  request.mutable_jobs()->set_wait(20'000);
+  auto reply = std::async([&] { return client->Call(request, seconds(100)); });
+  const auto calls = inbox.WaitForCalls(1);
+  std::this_thread::sleep_for(milliseconds(2'500));  // longer than other calls are silent
+  server->Reply(calls[0].number, EmptyReplyTo(calls[0].request));
+  EXPECT_EQ(MessageOf(reply.get()), "no error");
+  EXPECT_EQ(lines, std::vector<std::string>());
+}
+
 TEST(ClientTest, ATextThatIsNotUtf8IsNamed) {
   v1::ClientRequest request;
   request.mutable_submit()->mutable_job()->set_name("caf\xe9");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "cli_tests/command.h"
 
@@ -39,6 +40,29 @@ TEST(SlurmUsageTest, CommandsOfSlurmNameTheirTwins) {
   EXPECT_THAT(Said("scontrol hold 3"), HasSubstr("'trainyard hold JOB'"));
 }
 
+TEST(SlurmUsageTest, CommandsOfOtherProgramsNameTheirTwins) {
+  for (const auto& [word, here] :
+       {std::pair{"kill", "cancel"}, std::pair{"ps", "status"}, std::pair{"jobs", "status"},
+        std::pair{"queue", "status"}, std::pair{"version", "--version"}}) {
+    EXPECT_EQ(Said(word), "trainyard: unknown command '" + std::string(word) +
+                              "'; did you mean 'trainyard " + here + "'?\n");
+  }
+}
+
+TEST(SlurmUsageTest, OptionsWithAnEmptyValueAreWrongUsage) {
+  const std::string run = " data/example_trace.csv --cluster 1x8 ";
+  for (const char* const option :
+       {"--policy", "--placement", "--admission", "--grouping", "--tuning", "--preset"}) {
+    EXPECT_THAT(Said("simulate" + run + option + " ''"),
+                StartsWith(std::string(option) + ": the value is empty; expected one"));
+  }
+  EXPECT_THAT(Said("compare" + run + "--policy las --policy ''"),
+              StartsWith("--policy: the value"));
+  EXPECT_THAT(Said("up --policy ''"), StartsWith("--policy: the value is empty"));
+  EXPECT_THAT(Said("submit --gpus 1 --token '' -- true"),
+              StartsWith("--token: the value is empty"));
+}
+
 TEST(SlurmUsageTest, OptionsOfSbatchAreNamedWithWhatTheyAreHere) {
   const std::string script = WriteScratch("a.sh", "#!/bin/sh\n#SBATCH --gpus=1\n");
   EXPECT_EQ(Said("submit --gpus 1 --partition long " + script),
@@ -47,6 +71,8 @@ TEST(SlurmUsageTest, OptionsOfSbatchAreNamedWithWhatTheyAreHere) {
   EXPECT_THAT(Said("submit --gpus 1 --mem 4G " + script),
               StartsWith("trainyard: unknown option '--mem': it is --memory 64G/node here"));
   EXPECT_THAT(Said("submit --gpus 1 --mem=4G " + script), HasSubstr("unknown option '--mem': it"));
+  EXPECT_THAT(Said("submit --comment x " + script),
+              HasSubstr("'--comment': only #SBATCH lines and 'sbatch' take it; it is shown by"));
   EXPECT_THAT(Said("submit --parsable " + script), HasSubstr("'--parsable': it is --json here"));
   EXPECT_THAT(Said("submit --gpus 1 --wrap 'python x.py'"), HasSubstr("-- sh -c 'COMMAND'"));
   EXPECT_THAT(Said("submit -J bert --gpus 1 " + script), HasSubstr("'-J': it is --name here"));

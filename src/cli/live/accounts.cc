@@ -6,9 +6,10 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <array>
-#include <ctime>
+#include <cctype>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@
 #include "cli/commands.h"
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
+#include "cli/numbers.h"
 #include "io/csv_field.h"
+#include "requests/slurm/slurm_time.h"
 
 namespace trainyard::cli {
 namespace {
@@ -32,16 +35,51 @@ struct UsageOptions : ClusterOptions {
   bool csv = false;
 };
 
-// Days since 1970 of "2026-11-28".
-Result<std::int64_t> DayOf(const std::string& option, const std::string& text) {
-  std::tm date{};
-  const char* const end = strptime(text.c_str(), "%Y-%m-%d", &date);
-  if (end == nullptr || *end != '\0') {
-    return InvalidArgument(
-        fmt::format("{} is '{}'; expected a day such as 2026-11-28 (UTC)", option, text));
+// Which of these --from and --to may be.
+constexpr std::size_t kDaySize = std::string_view("2026-11-28").size();
+constexpr std::array<std::size_t, 1> kDay{kDaySize};
+constexpr std::array<std::size_t, 4> kDayOrTime{kDaySize,
+                                                std::string_view("2026-11-28T09:30").size(),
+                                                std::string_view("2026-11-28T09:30:00").size(),
+                                                std::string_view("2026-11-28T09:30:00Z").size()};
+
+// Whether it begins as this time does, as far as it goes; times of the trail compare as texts do.
+bool HasDigitsOfTime(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:ddZ";
+  return text.size() <= kForm.size() &&
+         std::equal(text.begin(), text.end(), kForm.begin(), [](unsigned char c, char form) {
+           return form == 'd' ? std::isdigit(c) != 0 : c == static_cast<unsigned char>(form);
+         });
+}
+
+// Seconds since 1970, UTC. `sizes`: of the texts that are taken.
+Result<double> TimeOf(std::string_view option, const std::string& text,
+                      std::span<const std::size_t> sizes) {
+  requests::TimeReading at;
+  if (std::find(sizes.begin(), sizes.end(), text.size()) != sizes.end() && HasDigitsOfTime(text)) {
+    const std::string_view rest = text.size() == kDaySize ? "T00:00Z" : "Z";
+    at = requests::ReadTime(text.ends_with('Z') ? text : text + std::string(rest), 0);
   }
-  constexpr std::int64_t kSecondsOfDay = 24L * 3600;
-  return timegm(&date) / kSecondsOfDay;
+  if (at.seconds) {
+    return *at.seconds;
+  }
+  if (!at.why.empty()) {
+    return InvalidArgument(fmt::format("{} is '{}': {}", option, text, at.why));
+  }
+  return InvalidArgument(fmt::format("{} is '{}'; expected a day{} (UTC)", option, text,
+                                     sizes.size() == 1
+                                         ? " such as 2026-11-28"
+                                         : " or a time such as 2026-11-28 or 2026-11-28T09:30"));
+}
+
+// Both texts have been read. A day that ends the span is in it.
+Status CheckOrder(const std::string& from, const std::string& to) {
+  if (from.empty() || to.empty() || from.substr(0, to.size()) <= to.substr(0, from.size())) {
+    return {};
+  }
+  return InvalidArgument(fmt::format(
+      "--from is '{}', which comes after --to, '{}'; expected the first of both in --from", from,
+      to));
 }
 
 using UsageField = const std::string& (v1::UsageRow::*)() const;
@@ -118,14 +156,16 @@ Status ShowUsage(const UsageOptions& options) {
   v1::ClientRequest request;
   v1::UsageRequest& usage = *request.mutable_usage();
   usage.mutable_by()->Assign(options.by.begin(), options.by.end());
+  constexpr double kSecondsOfDay = 24 * 3600;
   if (!options.from.empty()) {
-    ASSIGN_OR_RETURN(const std::int64_t day, DayOf("--from", options.from));
-    usage.set_from_day(day);
+    ASSIGN_OR_RETURN(const double first, TimeOf("--from", options.from, kDay));
+    usage.set_from_day(static_cast<std::int64_t>(first / kSecondsOfDay));
   }
   if (!options.to.empty()) {
-    ASSIGN_OR_RETURN(const std::int64_t day, DayOf("--to", options.to));
-    usage.set_to_day(day);
+    ASSIGN_OR_RETURN(const double last, TimeOf("--to", options.to, kDay));
+    usage.set_to_day(static_cast<std::int64_t>(last / kSecondsOfDay));
   }
+  RETURN_IF_ERROR(CheckOrder(options.from, options.to));
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
   if (options.json) {
     PrintJson(reply.usage());
@@ -145,22 +185,6 @@ struct AuditOptions : ClusterOptions {
   std::string to;
   std::size_t last = 0;
 };
-
-// Times of the trail compare as texts do.
-Status CheckTime(const std::string& option, const std::string& text) {
-  constexpr std::array<const char*, 4> kForms{"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S",
-                                              "%Y-%m-%dT%H:%M:%SZ"};
-  for (const char* const form : kForms) {
-    std::tm date{};
-    const char* const end = strptime(text.c_str(), form, &date);
-    if (end != nullptr && *end == '\0') {
-      return {};
-    }
-  }
-  return InvalidArgument(fmt::format(
-      "{} is '{}'; expected a day or a time such as 2026-11-28 or 2026-11-28T09:30 (UTC)", option,
-      text));
-}
 
 void PrintEntries(const std::deque<v1::AuditEntry>& entries) {
   for (const v1::AuditEntry& entry : entries) {
@@ -189,11 +213,12 @@ Status ShowAudit(const AuditOptions& options) {
   v1::ClientRequest request;
   v1::AuditRequest& audit = *request.mutable_audit();
   if (!options.from.empty()) {
-    RETURN_IF_ERROR(CheckTime("--from", options.from));
+    RETURN_IF_ERROR(TimeOf("--from", options.from, kDayOrTime));
   }
   if (!options.to.empty()) {
-    RETURN_IF_ERROR(CheckTime("--to", options.to));
+    RETURN_IF_ERROR(TimeOf("--to", options.to, kDayOrTime));
   }
+  RETURN_IF_ERROR(CheckOrder(options.from, options.to));
   if (!options.job.empty()) {
     const auto job = base::ToInteger<std::uint64_t>(options.job);
     if (!job || *job == 0) {
@@ -226,7 +251,7 @@ Status ShowAudit(const AuditOptions& options) {
   } while (audit.after() != 0);
   print(kept);
   if (!found) {
-    Tell("trainyard: nothing of that is in the audit trail");
+    Tell("nothing of that is in the audit trail");
   }
   return {};
 }
@@ -237,12 +262,13 @@ void AddAudit(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<AuditOptions>();
   CLI::App* command =
       app.add_subcommand("audit", "who has done what to which job, node or setting, and when");
-  command->add_option("--user", options->user, "done by this user");
-  command->add_option("--job", options->job, "to the job of this number");
-  command->add_option("--node", options->node, "to this node");
-  command->add_option("--from", options->from,
-                      "the first day or time (UTC), such as 2026-11-28T09:30");
-  command->add_option("--to", options->to, "the last one");
+  command->add_option("--user", options->user, "done by this user")->check(NotEmpty());
+  command->add_option("--job", options->job, "to the job of this number")->check(NotEmpty());
+  command->add_option("--node", options->node, "to this node")->check(NotEmpty());
+  command
+      ->add_option("--from", options->from, "the first day or time (UTC), such as 2026-11-28T09:30")
+      ->check(NotEmpty());
+  command->add_option("--to", options->to, "the last one")->check(NotEmpty());
   command->add_option("--last", options->last, "so many of them, the last ones (default: all)")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000'000}));
   AddClusterOptions(*command, *options);
@@ -258,8 +284,9 @@ void AddUsage(CLI::App& app, Command& chosen) {
       ->delimiter(',')
       ->check(CLI::IsMember(UsageFieldNames()))
       ->default_str("user");
-  command->add_option("--from", options->from, "the first day, such as 2026-05-01 (UTC)");
-  command->add_option("--to", options->to, "the last day");
+  command->add_option("--from", options->from, "the first day, such as 2026-05-01 (UTC)")
+      ->check(NotEmpty());
+  command->add_option("--to", options->to, "the last day")->check(NotEmpty());
   command->add_flag("--csv", options->csv, "as CSV, in seconds");
   AddClusterOptions(*command, *options);
   command->callback([options, &chosen] { chosen.run = [options] { return ShowUsage(*options); }; });

@@ -709,15 +709,18 @@ Status Drain(const DrainOptions& options) {
   drain.set_finish(options.drain && !options.now);
   drain.set_deadline_s(options.deadline_s);
   ASSIGN_OR_RETURN(const v1::ClientReply reply, CallTo(options, request));
-  const v1::DrainReply& drained = reply.drain();
+  std::vector<v1::NodeStatus> nodes(reply.drain().nodes().begin(), reply.drain().nodes().end());
+  std::sort(nodes.begin(), nodes.end(), [](const v1::NodeStatus& a, const v1::NodeStatus& b) {
+    return base::ComesBefore(a.node(), b.node());
+  });
   if (options.json) {
-    PrintJsonList(std::vector<v1::NodeStatus>(drained.nodes().begin(), drained.nodes().end()));
+    PrintJsonList(nodes);
+    return TellLeftOut(reply.drain().left_out());
   }
-  for (int i = 0; i < drained.nodes_size() && !options.json; ++i) {
-    fmt::print("node {} is {}{}\n", Printable(drained.nodes(i).node()), NodeState(drained.nodes(i)),
-               FinishText(drained.nodes(i)));
+  for (const v1::NodeStatus& node : nodes) {
+    fmt::print("node {} is {}{}\n", Printable(node.node()), NodeState(node), FinishText(node));
   }
-  return TellLeftOut(drained.left_out());
+  return TellLeftOut(reply.drain().left_out());
 }
 
 void AddDrain(CLI::App& app, Command& chosen, bool drain) {

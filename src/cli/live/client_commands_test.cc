@@ -550,12 +550,75 @@ TEST(CancelTest, IsOneCallAndReportsTheFirstError) {
   EXPECT_EQ(controller.requests().size(), 1U);
 }
 
+TEST(CancelTest, AnEmptyFilterSelectsNoJobs) {
+  FakeController controller([](const auto&) { return v1::ClientReply(); });
+  for (const char* const command : {"cancel", "hold", "release", "requeue", "status", "wait"}) {
+    for (const std::string option : {"--queue", "--user", "--name", "--state"}) {
+      const Outcome outcome = Invoke({command, option, "", "--controller", controller.address()});
+      EXPECT_EQ(outcome.status.error().code, ErrorCode::kInvalidArgument) << command;
+      EXPECT_TRUE(outcome.status.error().message.starts_with(option + " has an empty value;"))
+          << command << ": " << outcome.status.error().message;
+    }
+  }
+  EXPECT_EQ(controller.requests().size(), 0U);
+}
+
 v1::JobStatus TaskWith(int index, v1::JobState state) {
   v1::JobStatus job = JobWith(state);
   job.set_job(12 + static_cast<std::uint64_t>(index));
   job.set_array_job(12);
   job.set_array_index(index);
   return job;
+}
+
+TEST(CancelTest, JobsAreToldInTheOrderOfTheirNumbers) {
+  FakeController controller([](const auto&) {
+    v1::ClientReply reply;
+    v1::Changed& changed = *reply.mutable_cancel()->mutable_changed();
+    for (const int task : {1, 2, 0}) {
+      *changed.add_jobs() = TaskWith(task, task == 0 ? v1::STOPPING : v1::CANCELLED);
+    }
+    *changed.add_jobs() = JobWith(v1::WAITING);
+    changed.mutable_jobs(3)->set_job(9);
+    return reply;
+  });
+  EXPECT_EQ(Invoke({"cancel", "9", "12", "--controller", controller.address()}).out,
+            "job 9 is waiting\njob 12_0 is stopping\njob 12_[1-2] is cancelled\n");
+}
+
+TEST(WaitTest, ATimeoutIsNoNegativeTime) {
+  EXPECT_EQ(Invoke({"wait", "12", "--timeout", "-5"}).status.error().message,
+            "--timeout: -5: expected a number of at least 0");
+}
+
+TEST(RunTest, AWorkerThatThereWillNotBeIsRefusedBeforeTheSubmission) {
+  FakeController controller([](const auto&) { return v1::ClientReply(); });
+  const auto run = [&controller](std::vector<std::string> options) {
+    options.insert(options.begin(), {"run", "--controller", controller.address()});
+    return Invoke(options, {"true"}).status.error();
+  };
+  EXPECT_EQ(run({"--gpus", "2", "--rank", "2"}).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(run({"--gpus", "2", "--rank", "5"}).message,
+            "--rank is 5, and the job has 2 workers; expected 0 to 1");
+  EXPECT_EQ(run({"--gpus", "2:4", "--rank", "4"}).message,
+            "--rank is 4, and the job has 4 workers; expected 0 to 3");
+  EXPECT_EQ(run({"--gpus", "2", "--workers", "once", "--rank", "1"}).message,
+            "--rank is 1, and the job has 1 worker; expected 0");
+  EXPECT_EQ(run({"--gpus", "0", "--tasks", "3", "--rank", "3"}).message,
+            "--rank is 3, and the job has 3 workers; expected 0 to 2");
+  EXPECT_EQ(controller.requests().size(), 0U);
+}
+
+TEST(AuditTest, NothingThatFitsIsSaidOnce) {
+  FakeController controller([](const auto&) {
+    v1::ClientReply reply;
+    reply.mutable_audit();
+    return reply;
+  });
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(Invoke({"audit", "--controller", controller.address()}).status.ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "trainyard: nothing of that is in the audit trail\n");
 }
 
 TEST(RunTest, TheOutputOfAnArrayComesEachLineBehindItsTask) {
@@ -669,6 +732,18 @@ TEST(NodesTest, ListsAndDrains) {
   EXPECT_EQ(Invoke({"undrain", "n0", "--controller", controller.address()}).out, "node n0 is up\n");
   Invoke({"drain", "n0", "--reason", "new disk", "--controller", controller.address()});
   EXPECT_EQ(controller.requests().back().drain().reason(), "new disk");
+}
+
+TEST(NodesTest, DrainedNodesAreToldInTheOrderOfTheirNumbers) {
+  FakeController controller([](const auto&) {
+    v1::ClientReply reply;
+    for (const char* const name : {"n2", "n10", "n1"}) {
+      reply.mutable_drain()->add_nodes()->set_node(name);
+    }
+    return reply;
+  });
+  EXPECT_EQ(Invoke({"undrain", "n[1-10]", "--controller", controller.address()}).out,
+            "node n1 is down\nnode n2 is down\nnode n10 is down\n");
 }
 
 TEST(NodesTest, SaysWhoHasDrainedThem) {

@@ -26,6 +26,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/live/attach/client_attach.h"
 #include "cli/live/attach/session_input.h"
@@ -53,6 +54,14 @@ int ExitStatusOf(const v1::JobStatus& job) {
   }
   constexpr int kMost = 255;
   return job.exit_code() > 0 && job.exit_code() <= kMost ? job.exit_code() : kFailed;
+}
+
+// The same of a job whose output was to be shown. A worker that there is not is wrong usage, as
+// `logs` has it: how many there are may not be known before the job has its GPUs.
+int ExitStatusOf(const v1::JobStatus& job, const Status& shown) {
+  const int status = ExitStatusOf(job);
+  const bool is_misnamed = !shown.ok() && shown.error().code == ErrorCode::kInvalidArgument;
+  return status == 0 && is_misnamed ? kStatusWrongUsage : status;
 }
 
 std::string EndText(const v1::JobStatus& job, const std::string& name) {
@@ -219,7 +228,6 @@ Status Wait(const WaitOptions& options, Command& chosen) {
 // --------------------------------------------------------------------------------------------- run
 
 struct RunCommandOptions : JobOptionValues {
-  int rank = 0;
   bool quiet = false;
   bool terminal = false;
   bool label = false;
@@ -484,7 +492,7 @@ Status RunAndFollow(RunCommandOptions options, Command& chosen) {
   }
   chosen.exit_status = job.state() == v1::CANCELLED && signals.cancelled() != 0
                            ? SignalsToJob::kSignalled + signals.cancelled()
-                           : ExitStatusOf(job);
+                           : ExitStatusOf(job, shown);
   return {};
 }
 
@@ -503,7 +511,8 @@ void AddWait(CLI::App& app, Command& chosen) {
   command->add_flag("--tasks", options->tasks, "a line for each task of an array, when it ends");
   command->add_option("--timeout", options->timeout_s, "give up after this time: 90s, 15m, 2h")
       ->type_name("TIME")
-      ->transform(Span());
+      ->transform(Span())
+      ->check(NonNegative());
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return Wait(*options, chosen); }; });
 }

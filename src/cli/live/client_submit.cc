@@ -26,6 +26,7 @@
 #include "cli/live/client_calls.h"
 #include "cli/live/client_json.h"
 #include "cli/live/client_submit.h"
+#include "cli/numbers.h"
 #include "cli/reading.h"
 #include "cli/slurm/slurm_facts.h"
 #include "daemon/clock.h"
@@ -114,6 +115,34 @@ void TellWarnings(const requests::BatchScript& script) {
   }
 }
 
+// How many workers the job has at most; none: that is not known before its GPUs or nodes are.
+std::optional<int> MostWorkers(const v1::JobRequest& job) {
+  const v1::LaunchSpec& launch = job.launch();
+  if (launch.workers() == v1::LaunchSpec::ONCE) {
+    return 1;
+  }
+  if (launch.tasks() > 0) {
+    return launch.tasks();
+  }
+  if (launch.workers() != v1::LaunchSpec::PER_GPU || launch.launcher() != v1::LaunchSpec::PLAIN ||
+      job.gpus() == 0) {
+    return std::nullopt;
+  }
+  const bool may_have_more = job.max_gpus() > 0 || job.min_gpus() > 0 || !job.model().empty();
+  return job.max_gpus() > 0 ? std::optional(job.max_gpus())
+         : may_have_more    ? std::nullopt
+                            : std::optional(job.gpus());
+}
+
+Status CheckRank(int rank, const v1::JobRequest& job) {
+  const std::optional<int> most = MostWorkers(job);
+  return most && rank >= *most
+             ? InvalidArgument(fmt::format(
+                   "--rank is {}, and the job has {} worker{}; expected 0{}", rank, *most,
+                   *most == 1 ? "" : "s", *most == 1 ? "" : fmt::format(" to {}", *most - 1)))
+             : Status();
+}
+
 // A job, and the script that says what it is, if one does.
 struct Requested {
   v1::JobRequest job;
@@ -150,6 +179,7 @@ Result<Requested> RequestedJob(const JobOptionValues& options,
   if (!job.array().empty() && options.input == v1::LaunchSpec::TERMINAL) {
     return InvalidArgument("--pty shows one job, and --array makes several; expected one of both");
   }
+  RETURN_IF_ERROR(CheckRank(options.rank, job));
   // One input cannot be given to several.
   job.mutable_launch()->set_input(job.array().empty() ? options.input : v1::LaunchSpec::NOTHING);
   return requested;
@@ -417,8 +447,10 @@ void AddJobOptions(CLI::App& command, JobOptionValues& options) {
   command.add_option("--file", options.file,
                      "JOB.toml or JOB.json with the same keys, '_' for '-', and 'command'; "
                      "options override it");
-  command.add_option("--token", options.token,
-                     "the same token gives the same job, however often it is sent");
+  command
+      .add_option("--token", options.token,
+                  "the same token gives the same job, however often it is sent")
+      ->check(NotEmpty());
 }
 
 void AddSubmit(CLI::App& app, Command& chosen) {

@@ -25,6 +25,7 @@ struct JobOptionValues : ClusterOptions {
   std::vector<std::pair<std::string_view, std::string>> settings;  // as given
   std::string token;
   v1::LaunchSpec::Input input = v1::LaunchSpec::NOTHING;  // of the first worker
+  int rank = 0;  // of the worker whose output is shown, of which there must be one
 };
 
 // `options` must outlive the command.

@@ -9,6 +9,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -85,11 +86,25 @@ std::string UpdatedText(const v1::JobStatus& job) {
   return changes;
 }
 
-void PrintChanged(const v1::Changed& changed) {
+// By their numbers, tasks of an array by their indices. The controller has them as they left its
+// queues.
+std::vector<v1::JobStatus> InOrder(const v1::Changed& changed) {
+  std::vector<v1::JobStatus> jobs(changed.jobs().begin(), changed.jobs().end());
+  const auto key = [](const v1::JobStatus& job) {
+    return job.has_array_job() ? std::pair(job.array_job(), job.array_index() + std::int64_t{1})
+                               : std::pair(job.job(), std::int64_t{0});
+  };
+  std::stable_sort(
+      jobs.begin(), jobs.end(),
+      [&key](const v1::JobStatus& a, const v1::JobStatus& b) { return key(a) < key(b); });
+  return jobs;
+}
+
+void PrintChanged(const std::vector<v1::JobStatus>& changed) {
   // Tasks of an array share a line only if the same has been changed of them.
   std::vector<std::pair<std::string, std::vector<const v1::JobStatus*>>> alike;
   std::map<std::string, std::size_t> places;
-  for (const v1::JobStatus& job : changed.jobs()) {
+  for (const v1::JobStatus& job : changed) {
     const auto [at, is_new] = places.try_emplace(UpdatedText(job), alike.size());
     if (is_new) {
       alike.push_back({at->first, {}});
@@ -124,10 +139,11 @@ Status ApplyTo(const ChangeOptions& options, PutCall put) {
         "the controller's answer does not say what it has done; expected a controller of "
         "the same version");
   }
+  const std::vector<v1::JobStatus> jobs = InOrder(*changed);
   if (options.json) {
-    PrintJsonList(std::vector<v1::JobStatus>(changed->jobs().begin(), changed->jobs().end()));
+    PrintJsonList(jobs);
   } else {
-    PrintChanged(*changed);
+    PrintChanged(jobs);
   }
   return TellLeftOut(changed->left_out());
 }

@@ -148,10 +148,13 @@ CLI::Option* AddTime(CLI::App& command, const std::string& name, Duration& time,
 }
 
 void AddPolicyOptions(CLI::App& command, daemon::ControllerOptions& options) {
-  command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: backfill");
+  command.add_option("--policy", options.names.policy, "NAME[:key=value,...]; default: backfill")
+      ->check(NotEmpty());
   AddComponentOptions(command, options.names);
-  command.add_option("--preset", options.names.preset,
-                     "NAME[:key=value,...], or FILE.toml[:key=value,...]");
+  command
+      .add_option("--preset", options.names.preset,
+                  "NAME[:key=value,...], or FILE.toml[:key=value,...]")
+      ->check(NotEmpty());
   command.add_option("--profiles", options.profiles,
                      "throughput profiles: a folder of MODEL.csv or one file; sensitivity "
                      "profiles; a model catalogue");

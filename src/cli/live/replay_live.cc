@@ -179,8 +179,10 @@ void AddReplayLive(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("replay-live", "play a trace to a cluster, with emulated trainers");
   AddRunOptions(*command, *options);
-  command->add_option("--policy", options->names.policy,
-                      "with --fast-forward; a running cluster has its own");
+  command
+      ->add_option("--policy", options->names.policy,
+                   "with --fast-forward; a running cluster has its own")
+      ->check(NotEmpty());
   command->add_option("--controller", options->replay.controller, "ADDRESS:PORT")
       ->envname("TRAINYARD_CONTROLLER")
       ->capture_default_str();

@@ -73,8 +73,8 @@ Status TakeScript(const SlurmWords& words, JobOptionValues& options,
   }
   if (!text.starts_with("#!")) {
     return Failed(
-        "This does not look like a batch script.  The first\nsbatch: error: line must start with "
-        "#! followed by the path to an interpreter.\nsbatch: error: For instance: #!/bin/sh");
+        "This does not look like a batch script.  The first\nline must start with #! followed "
+        "by the path to an interpreter.\nFor instance: #!/bin/sh");
   }
   options.script = kSbatch;
   options.sbatch->text = std::move(text);

@@ -31,6 +31,11 @@ namespace trainyard::requests {
 
 namespace fs = std::filesystem;
 
+std::string PlaceText(std::string_view where) {
+  const std::string_view place = base::Trim(where);
+  return place.empty() ? std::string() : fmt::format(" ({})", place.substr(0, place.size() - 1));
+}
+
 // What is stated last counts.
 void ScriptReader::Keep(std::string_view name, const std::string& value) {
   auto& kept = *job_.mutable_launch()->mutable_batch()->mutable_kept();
@@ -42,7 +47,12 @@ void ScriptReader::Keep(std::string_view name, const std::string& value) {
 }
 
 void ScriptReader::TakeLine(std::string_view line, const std::string& where) {
-  const std::vector<std::string> words = WordsOf(line);
+  const auto [words, open_quote] = WordsOf(line);
+  if (open_quote != 0) {  // what follows it on the line would be a part of its value
+    return Note(
+        BadInput(fmt::format("{}nothing closes the {} in [{}]; expected another one behind it",
+                             where, open_quote, base::Trim(line))));
+  }
   for (std::size_t i = 0; i < words.size(); ++i) {
     const BegunOption begun = BeginOf(words[i]);
     if (begun.option == nullptr) {
@@ -260,8 +270,8 @@ void ScriptReader::Warn(std::string_view text) {
   if (!script_.without_effect_.empty()) {
     std::string options;
     for (const BatchScript::WithoutEffect& one : script_.without_effect_) {
-      options += fmt::format("{}--{} ({})", options.empty() ? "" : ", ", one.option->name,
-                             one.where.substr(0, one.where.size() - 1));
+      options += fmt::format("{}--{}{}", options.empty() ? "" : ", ", one.option->name,
+                             PlaceText(one.where));
     }
     script_.warnings_.push_back(
         fmt::format("without effect here: {} ({}; --strict refuses them)", options, kSlurmPage));
@@ -292,7 +302,7 @@ Result<BatchScript> ScriptReader::Read(std::string_view text) {
   std::istringstream lines{std::string(text)};
   std::string line;
   std::getline(lines, line);
-  script_.interpreter_ = WordsOf(std::string_view(line).substr(2));
+  script_.interpreter_ = WordsOf(std::string_view(line).substr(2)).words;
   if (script_.interpreter_.empty()) {
     Note(BadInput(path + ":1: '#!' names no interpreter; expected one: #!/bin/bash"));
   }
@@ -306,8 +316,11 @@ bool ScriptReader::TakeHead(const std::string& line, int number) {
   constexpr std::string_view kMark = "#SBATCH";
   const std::string_view behind =
       std::string_view(line).substr(std::min(kMark.size(), line.size()));
-  if (line.starts_with(kMark) && (behind.empty() || behind.find_first_of(" \t") == 0)) {
+  if (line.starts_with(kMark)) {  // whatever follows, as sbatch has it: "#SBATCH--gpus=1"
     if (first_command_ > 0) {
+      if (!behind.empty() && behind.find_first_of(" \t-") != 0) {
+        return true;  // a remark: nobody has meant an option
+      }
       script_.warnings_.push_back(fmt::format(
           "{}:{}: #SBATCH lines behind the script's first command, here in line {}, are not read "
           "(nor are they by sbatch)",

@@ -105,6 +105,30 @@ TEST_F(BatchScriptTest, LinesAtTheHeadAreOptions) {
   EXPECT_THAT(job_.launch().batch().script(), HasSubstr("python3 train.py\n"));
 }
 
+TEST_F(BatchScriptTest, AQuoteThatNothingClosesSwallowsNoOptions) {
+  EXPECT_THAT(Mistake("#\n#SBATCH --job-name=\"open --time=1\n"),
+              HasSubstr("train.sh:3: nothing closes the \" in [--job-name=\"open --time=1]; "
+                        "expected another one behind it"));
+  EXPECT_THAT(Mistake("#SBATCH -J it's\n"), HasSubstr("train.sh:2: nothing closes the ' in"));
+  EXPECT_EQ(Mistake("#SBATCH -J 'a \"b' -G1 # don't\n"), "");
+  EXPECT_EQ(job_.name(), "a \"b");
+  EXPECT_EQ(Mistake("#SBATCH -G1 -J a\\\"b\\\\c#d's\n"), "") << "a backslash keeps the quote";
+  EXPECT_EQ(job_.name(), "a\"b\\c");
+  EXPECT_EQ(Mistake("#SBATCH -J a\\ -G2\n"), "");
+  EXPECT_EQ(job_.name(), "a");
+  EXPECT_EQ(job_.gpus(), 2);
+}
+
+// As sbatch 22.05 reads them.
+TEST_F(BatchScriptTest, ALineNeedsNoBlankBehindItsMark) {
+  EXPECT_EQ(Mistake("#SBATCH--gpus=9\n#SBATCH-J a\n#SBATCH\n"), "");
+  EXPECT_EQ(job_.gpus(), 9);
+  EXPECT_EQ(job_.name(), "a");
+  EXPECT_THAT(Mistake("#SBATCHX --gpus=9\n"), HasSubstr("train.sh:2: 'X' is no option of sbatch"));
+  EXPECT_EQ(Mistake("# SBATCH --gpus=9\n#sbatch --gpus=9\n##SBATCH --gpus=9\n"), "");
+  EXPECT_FALSE(job_.has_gpus());
+}
+
 TEST_F(BatchScriptTest, APlainTimeIsMinutes) {
   EXPECT_EQ(Mistake("#SBATCH -t 90 -G 1\n"), "");
   EXPECT_EQ(job_.time_s(), 90 * 60);
@@ -449,7 +473,7 @@ TEST_F(BatchScriptTest, VariablesOfSlurmComeWithItsLines) {
   EXPECT_EQ(Mistake("#SBATCH -G a100:3\n"), "");
   EXPECT_FALSE(job_.launch().batch().states_tasks());
   EXPECT_EQ(Variable("SLURM_GPUS"), "a100:3");
-  EXPECT_EQ(Mistake("#SBATCHES -G 3\n# #SBATCH -G 3\n##SBATCH -G 3\necho\n"), "");
+  EXPECT_EQ(Mistake("#SBATC -G 3\n# #SBATCH -G 3\n##SBATCH -G 3\necho\n"), "");
   EXPECT_FALSE(job_.launch().has_batch()) << "no line of sbatch";
   EXPECT_EQ(job_.launch().environment_size(), 0);
 }
@@ -493,6 +517,15 @@ TEST_F(BatchScriptTest, OptionsOfTheCommandStandBehindTheLines) {
   EXPECT_EQ(job.gpus(), 1);
   EXPECT_THAT(job.gpu_types(), ElementsAre("v100"));
   EXPECT_EQ(job.time_s(), 300);
+  call.options = {{SbatchOptionNamed("gres"), "gpu:v100:1,foo:2"},
+                  {SbatchOptionNamed("hint"), "nomultithread"}};
+  v1::JobRequest warned;
+  const Result<BatchScript> script = BatchScript::Read("wrap", warned, call);
+  ASSERT_TRUE(script.ok());
+  EXPECT_THAT(script.value().warnings(), ElementsAre(testing::AllOf(HasSubstr(": --hint (docs/"),
+                                                                    testing::Not(HasSubstr("()"))),
+                                                     testing::EndsWith("given out here: foo:2")))
+      << "an option of the command has no line";
   v1::JobRequest plain;
   call = {.options = {}, .text = "#!/bin/sh\ntrue\n"};
   ASSERT_TRUE(BatchScript::Read("wrap", plain, call).ok());

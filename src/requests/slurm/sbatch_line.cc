@@ -11,6 +11,11 @@
 namespace trainyard::requests {
 namespace {
 
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// Whether it opens a quote, or closes the one that is open.
+bool IsQuote(char c, char open) { return open != 0 ? c == open : c == '"' || c == '\''; }
+
 const SbatchOption* OptionBeginningWith(std::string_view name) {
   if (const SbatchOption* const exact = SbatchOptionNamed(name); exact != nullptr) {
     return exact;
@@ -29,33 +34,38 @@ const SbatchOption* OptionBeginningWith(std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> WordsOf(std::string_view line) {
-  std::vector<std::string> words;
+LineWords WordsOf(std::string_view line) {
+  LineWords read;
   std::string word;
   bool any = false;
-  char quote = 0;
+  bool escaped = false;
+  char& quote = read.open_quote;
+  const auto end_word = [&] {
+    if (std::exchange(any, false)) {
+      read.words.push_back(std::exchange(word, {}));
+    }
+    escaped = false;
+  };
   for (const char c : line) {
-    const bool blank = c == ' ' || c == '\t' || c == '\r';
-    if (quote == 0 && c == '#' && !any) {
+    if (quote == 0 && IsBlank(c)) {
+      end_word();
+      continue;
+    }
+    const bool literal = std::exchange(escaped, false);
+    if (!literal && quote == 0 && c == '#') {
       break;
     }
-    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
+    any = true;
+    if (!literal && c == '\\') {
+      escaped = true;
+    } else if (!literal && IsQuote(c, quote)) {
       quote = quote != 0 ? '\0' : c;
-      any = true;
-    } else if (quote == 0 && blank) {
-      if (any) {
-        words.push_back(std::exchange(word, {}));
-      }
-      any = false;
     } else {
       word += c;
-      any = true;
     }
   }
-  if (any) {
-    words.push_back(word);
-  }
-  return words;
+  end_word();
+  return read;
 }
 
 BegunOption BeginOf(const std::string& word) {

@@ -11,8 +11,13 @@
 
 namespace trainyard::requests {
 
-// Quotes keep blanks together, and '#' at the beginning of a word begins a remark.
-[[nodiscard]] std::vector<std::string> WordsOf(std::string_view line);
+struct LineWords {
+  std::vector<std::string> words;
+  char open_quote = 0;  // the quote that nothing closes; 0: there is none
+};
+// As sbatch reads a line: quotes keep blanks together, a backslash takes the character behind it as
+// it is, and '#' outside of quotes begins a remark.
+[[nodiscard]] LineWords WordsOf(std::string_view line);
 
 // The option that a word begins, as getopt_long finds it: names may be cut short where only one
 // option begins so.

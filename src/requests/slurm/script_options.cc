@@ -71,8 +71,7 @@ Status ScriptReader::TakeGpus(const Given& given, const Result<GpuList>& list, C
     return given.Wrong(list.error().message);
   }
   for (const std::string& other : list.value().others) {
-    ignored_.push_back(fmt::format(
-        "{} ({})", other, base::Trim(given.where).substr(0, base::Trim(given.where).size() - 1)));
+    ignored_.push_back(other + PlaceText(given.where));
   }
   count = {.number = list.value().count, .where = given.where};
   script_.lines_["gpus"] = given.where;

@@ -33,6 +33,9 @@ struct Given {
   }
 };
 
+// " (train.sh:3)" of "train.sh:3: "; of an option of the command, which has no place, nothing.
+[[nodiscard]] std::string PlaceText(std::string_view where);
+
 // A number of the lines, and where it stands.
 struct Count {
   std::optional<std::int64_t> number;

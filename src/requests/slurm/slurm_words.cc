@@ -200,7 +200,12 @@ std::string InsteadOfOption(std::string_view word) {
   }
   const SbatchOption* const option =
       is_long ? SbatchOptionNamed(word.substr(2, word.find('=') - 2)) : SbatchOptionOf(word[1]);
-  return option == nullptr ? std::string() : std::string(option->here);
+  if (option == nullptr) {
+    return {};
+  }
+  return option->use == SbatchOption::Use::kKept
+             ? fmt::format("only #SBATCH lines and 'sbatch' take it; {}", option->here)
+             : std::string(option->here);
 }
 
 std::string InsteadOfSelection(std::string_view word) { return InsteadOf(kSelections, word); }

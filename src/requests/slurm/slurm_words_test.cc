@@ -35,6 +35,9 @@ TEST(SlurmWordsTest, OptionsOfSbatchHaveTheirTwins) {
   EXPECT_EQ(InsteadOfOption("-p"), "it is --queue here");
   EXPECT_EQ(InsteadOfOption("-J"), "it is --name here");
   EXPECT_EQ(InsteadOfOption("-N2"), InsteadOfOption("--nodes=2"));
+  EXPECT_EQ(InsteadOfOption("--comment"),
+            "only #SBATCH lines and 'sbatch' take it; it is shown by 'trainyard status JOB', and "
+            "decides nothing");
   for (const char* const option :
        {"--mem", "--parsable", "--wrap", "-n", "-c", "-A", "--qos", "-o"}) {
     EXPECT_NE(InsteadOfOption(option), "") << option;
