@@ -76,8 +76,10 @@ std::string AuthorOf(const engine::Configuration& present) {
 
 Status ConfigurationChanges::Check(const Call& call, const v1::ConfigureRequest& request) const {
   if (!(request.rehearse() ? call.principal.MayOperate() : call.principal.MayAdminister())) {
-    return PermissionDenied(call.principal.text() +
-                            " may not change the configuration; expected an admin");
+    return PermissionDenied(
+        call.principal.text() +
+        (request.rehearse() ? " may not ask what would change; expected an operator or an admin"
+                            : " may not change the configuration; expected an admin"));
   }
   if (request.text().size() > kMostText) {
     return InvalidArgument(fmt::format("the configuration has {} bytes; expected at most {}",

@@ -404,15 +404,15 @@ Result<JobChanges::Update> JobChanges::UpdateOf(const v1::UpdateRequest& request
   if (wanted.name().empty()) {
     return InvalidArgument("the name is empty; expected another one");
   }
-  if (Names(request, "gpus") && state != v1::WAITING && state != v1::SUBMITTED) {
-    return FailedPrecondition("job {} is " + StateText(state) + "; 'trainyard resize --gpus " +
-                              std::to_string(wanted.gpus()) +
-                              " {}' changes the GPUs of a running job");
-  }
   if ((job.request->gpus() == 0) != (wanted.gpus() == 0)) {
     return FailedPrecondition("job {} asks for " + GpusText(job.request->gpus()) +
                               "; expected it submitted anew " +
                               (wanted.gpus() == 0 ? "without GPUs" : "with GPUs"));
+  }
+  if (Names(request, "gpus") && state != v1::WAITING && state != v1::SUBMITTED) {
+    return FailedPrecondition("job {} is " + StateText(state) + "; 'trainyard resize --gpus " +
+                              std::to_string(wanted.gpus()) +
+                              " {}' changes the GPUs of a running job");
   }
   const bool asks_anew = NamesRequest(request);
   if (asks_anew && state != v1::WAITING && state != v1::SUBMITTED) {
