@@ -117,7 +117,7 @@ TEST_F(UsersTest, JobsThatNoNodeMayRunFailAndHoldNobodyUp) {
   ASSERT_EQ(answer.status, 0) << answer.err;
   ASSERT_TRUE(cluster_.AwaitState(1, v1::FAILED));
   EXPECT_THAT(cluster_.StatusOf(1).reason(),
-              HasSubstr("has no launcher, and so runs jobs of root alone, not of ann"));
+              HasSubstr("has no launcher, and so runs jobs of root alone, not of " + ann_.name()));
   ASSERT_EQ(cluster_.Submit({"--gpus", "1"}, {"true"}), 2);
   EXPECT_TRUE(cluster_.AwaitState(2, v1::COMPLETED));
 }
